@@ -1,0 +1,345 @@
+package eventlog
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/sessiontree/sessiontree/eventlog/js"
+)
+
+// Source gives new entries and sessions their times and ids. The zero Source is
+// the system's clock and random ids.
+type Source struct {
+	Now   func() time.Time
+	NewID func() string // a candidate for an entry id; asked again while it is taken
+}
+
+// Time is the time for the next entry, as the text that an entry holds.
+func (s Source) Time() string {
+	if s.Now != nil {
+		return js.ISO(s.Now())
+	}
+	return js.ISO(time.Now())
+}
+
+// SessionID makes the id of a new session: a uuid v7, which never goes back,
+// even when the clock does.
+func (s Source) SessionID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// EntryID makes an id that taken does not know: the last eight digits of a
+// uuid v7 (the random ones, as in Pi), a whole one if they keep colliding.
+func (s Source) EntryID(taken func(id string) (bool, error)) (string, error) {
+	for range 100 {
+		var id string
+		if s.NewID != nil {
+			id = s.NewID()
+		} else {
+			id = s.SessionID()[28:]
+		}
+		if used, err := taken(id); err != nil || !used {
+			return id, err
+		}
+	}
+	return s.SessionID(), nil
+}
+
+// Draft is an entry that is not written yet. What is left empty is filled in
+// when the storage writes it, inside its lock or transaction.
+type Draft struct {
+	Type   Type
+	ID     string      // "" lets the storage choose
+	Time   string      // "" is now
+	Parent *Ref        // nil is the leaf at that time
+	Fields []js.Member // behind the four that every entry has, in Pi's order; absent ones are left out
+	needs  []string    // entries that must exist
+}
+
+// Batch is what one append writes: all of its drafts, or nothing.
+//
+// A draft without a parent attaches to the leaf that the draft before it left.
+// A draft whose ID exists already is a retry: if the entry there has the same
+// bytes (its time and parent count only where the draft gives them) nothing is
+// written and the append succeeds, else it fails with [ErrAlreadyExists]; a
+// batch is retried as a whole.
+type Batch struct {
+	Drafts []Draft
+	If     *Head // nil appends whatever the head is
+}
+
+// View is what [Batch.Prepare] needs to know of a session, as it stands inside
+// the writer's lock or transaction.
+type View interface {
+	// Tip is the leaf, readable or not, and the number of entries.
+	Tip() (Head, error)
+	// Lookup finds an entry by id.
+	Lookup(id string) (e Entry, ok bool, err error)
+}
+
+// Prepare makes the batch's entries for a session in the state that v shows, and
+// checks all that an append checks. Every backend calls it under its own lock,
+// so that all refuse the same things. When written is false the batch is a retry
+// of what is there already, and entries are those. The errors are those of
+// [Storage.Append].
+func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err error) {
+	if existing, err := b.retried(v); err != nil || existing != nil {
+		return existing, false, err
+	}
+	head, err := v.Tip()
+	if err != nil {
+		return nil, false, err
+	}
+	if b.If != nil && *b.If != head {
+		return nil, false, &Error{Conflict, "the session has moved on", &ConflictError{*b.If, head}}
+	}
+	fresh := make(map[string]bool, len(b.Drafts))
+	exists := func(id string) (bool, error) {
+		if fresh[id] {
+			return true, nil
+		}
+		_, ok, err := v.Lookup(id)
+		return ok, err
+	}
+	mustExist := func(code Code, id string) error {
+		if ok, err := exists(id); err != nil || ok {
+			return err
+		}
+		return entryNotFound(code, id)
+	}
+	leaf := head.Leaf
+	for _, d := range b.Drafts {
+		for _, id := range d.needs {
+			if err := mustExist(NotFound, id); err != nil {
+				return nil, false, err
+			}
+		}
+		parent := leaf
+		switch {
+		case d.Parent != nil:
+			if parent = *d.Parent; !parent.IsNone() {
+				if err := mustExist(NotFound, parent.ID()); err != nil {
+					return nil, false, err
+				}
+			}
+		case d.Type != TypeLeaf && !parent.IsNone():
+			// A leaf entry may leave a leaf that cannot be read: so a session heals.
+			if err := mustExist(InvalidSession, parent.ID()); err != nil {
+				return nil, false, err
+			}
+		}
+		if d.ID == "" {
+			if d.ID, err = s.EntryID(exists); err != nil {
+				return nil, false, err
+			}
+		} else if ok, err := exists(d.ID); err != nil {
+			return nil, false, err
+		} else if ok {
+			return nil, false, alreadyExists(d.ID)
+		}
+		if d.Time == "" {
+			d.Time = s.Time()
+		}
+		e, err := parseEntry(d.encode(parent))
+		if err != nil {
+			return nil, false, err
+		}
+		fresh[e.id] = true
+		leaf = e.LeafAfter()
+		entries = append(entries, e)
+	}
+	return entries, true, nil
+}
+
+// retried gives the entries of a batch that was written before.
+func (b Batch) retried(v View) ([]Entry, error) {
+	var entries []Entry
+	for i, d := range b.Drafts {
+		if d.ID == "" {
+			return nil, nil
+		}
+		e, ok, err := v.Lookup(d.ID)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			if i > 0 {
+				return nil, alreadyExists(b.Drafts[0].ID)
+			}
+			return nil, nil
+		}
+		if d.Time == "" {
+			d.Time = e.Timestamp()
+		}
+		parent := e.Parent()
+		if d.Parent != nil {
+			parent = *d.Parent
+		}
+		if d.encode(parent) != e.text {
+			return nil, alreadyExists(d.ID)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func alreadyExists(id string) *Error {
+	return Errorf(AlreadyExists, "Entry %s exists already with other content", id)
+}
+
+// encode is the entry's text, as Pi writes it.
+func (d Draft) encode(parent Ref) string {
+	buf := make([]byte, 0, 512)
+	buf = append(buf, `{"type":`...)
+	buf = js.AppendQuote(buf, string(d.Type))
+	buf = append(buf, `,"id":`...)
+	buf = js.AppendQuote(buf, d.ID)
+	buf = append(buf, `,"parentId":`...)
+	if parent.IsNone() {
+		buf = append(buf, "null"...)
+	} else {
+		buf = js.AppendQuote(buf, parent.ID())
+	}
+	buf = append(buf, `,"timestamp":`...)
+	buf = js.AppendQuote(buf, d.Time)
+	return string(js.AppendFields(buf, d.Fields...))
+}
+
+// WithID sets the id, so that an append can be retried safely.
+func (d Draft) WithID(id string) Draft { d.ID = id; return d }
+
+// WithTime sets the timestamp.
+func (d Draft) WithTime(at time.Time) Draft { d.Time = js.ISO(at); return d }
+
+// Under sets the parent: the draft opens a branch there, without a leaf entry.
+func (d Draft) Under(parent Ref) Draft { d.Parent = &parent; return d }
+
+func draft(t Type, fields ...js.Member) Draft {
+	for i := range fields {
+		fields[i].Value = js.Canonical(fields[i].Value)
+	}
+	return Draft{Type: t, Fields: fields}
+}
+
+func field(key string, v js.Value) js.Member { return js.Member{Key: key, Value: v} }
+
+// MessageDraft is a message entry.
+func MessageDraft(m Message) Draft { return draft(TypeMessage, field("message", m.Value)) }
+
+// ThinkingLevelDraft sets the thinking level of what follows; any text passes.
+func ThinkingLevelDraft(level string) Draft {
+	return draft(TypeThinkingLevelChange, field("thinkingLevel", js.Text(level)))
+}
+
+// ModelDraft sets the model of what follows.
+func ModelDraft(provider, modelID string) Draft {
+	return draft(TypeModelChange, field("provider", js.Text(provider)), field("modelId", js.Text(modelID)))
+}
+
+// ActiveToolsDraft sets the tools that are switched on.
+func ActiveToolsDraft(names ...string) Draft {
+	return draft(TypeActiveToolsChange, field("activeToolNames", js.Texts(names...)))
+}
+
+// Compaction is a summary that stands for what came before it.
+type Compaction struct {
+	Summary string
+	// FirstKeptEntryID is the first entry before the compaction that the context
+	// keeps. Absent, null or empty keeps nothing.
+	FirstKeptEntryID js.Value
+	TokensBefore     float64 // size of the context that was compacted, in tokens
+	// RetainedTail, a list of messages, stands for kept entries by value: then the
+	// branch stops at the compaction, even if the list is empty.
+	RetainedTail js.Value
+	Details      js.Value
+	Usage        js.Value // what making the summary cost
+	FromHook     js.Value // whether a hook made it
+}
+
+// CompactionDraft is a compaction entry.
+func CompactionDraft(c Compaction) Draft {
+	return draft(TypeCompaction,
+		field("summary", js.Text(c.Summary)),
+		field("firstKeptEntryId", c.FirstKeptEntryID),
+		field("tokensBefore", js.Num(c.TokensBefore)),
+		field("retainedTail", c.RetainedTail),
+		field("details", c.Details),
+		field("usage", c.Usage),
+		field("fromHook", c.FromHook))
+}
+
+// CustomDraft is an entry of the host's own: no part of the context unless a
+// projector for customType makes messages of it.
+func CustomDraft(customType string, data js.Value) Draft {
+	return draft(TypeCustom, field("customType", js.Text(customType)), field("data", data))
+}
+
+// CustomMessageDraft is a message of the host's own, which the model sees as a
+// user message. content is a text or a list of blocks.
+func CustomMessageDraft(customType string, content js.Value, display bool, details js.Value) Draft {
+	return draft(TypeCustomMessage,
+		field("customType", js.Text(customType)),
+		field("content", content),
+		field("display", js.Boolean(display)),
+		field("details", details))
+}
+
+// LabelDraft labels the entry target. Labels are trimmed when read; a blank,
+// null or absent one clears. The append fails with [ErrNotFound] when there is
+// no such entry.
+func LabelDraft(target string, label js.Value) Draft {
+	d := draft(TypeLabel, field("targetId", js.Text(target)), field("label", label))
+	d.needs = []string{target}
+	return d
+}
+
+// NameDraft names the session: line breaks become a space and the ends are
+// trimmed, as in Pi; an empty name clears.
+func NameDraft(name string) Draft {
+	return draft(TypeSessionInfo, field("name", js.Text(cleanName(name))))
+}
+
+// cleanName is name.replace(/[\r\n]+/g, " ").trim().
+func cleanName(name string) string {
+	var b strings.Builder
+	inBreak := false
+	for i := range len(name) {
+		c := name[i]
+		isBreak := c == '\r' || c == '\n'
+		if isBreak && !inBreak {
+			b.WriteByte(' ')
+		} else if !isBreak {
+			b.WriteByte(c)
+		}
+		inBreak = isBreak
+	}
+	return js.Trim(b.String())
+}
+
+// Summary is what is written of a branch that a move leaves behind.
+type Summary struct {
+	Text     string
+	Details  js.Value
+	Usage    js.Value // what making it cost
+	FromHook js.Value // whether a hook made it
+}
+
+// moveDrafts are the leaf entry of a move, and the summary below its target.
+func moveDrafts(target Ref, s *Summary) []Draft {
+	leaf := draft(TypeLeaf, field("targetId", target.Value()))
+	from := "root"
+	if !target.IsNone() {
+		from = target.ID()
+		leaf.needs = []string{from}
+	}
+	if s == nil {
+		return []Draft{leaf}
+	}
+	summary := draft(TypeBranchSummary,
+		field("fromId", js.Text(from)),
+		field("summary", js.Text(s.Text)),
+		field("details", s.Details),
+		field("usage", s.Usage),
+		field("fromHook", s.FromHook))
+	return []Draft{leaf, summary.Under(target)}
+}

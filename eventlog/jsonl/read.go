@@ -1,0 +1,330 @@
+package jsonl
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+)
+
+// Damage is a range of bytes of a session file that holds no entry. The bytes
+// stay in the file.
+type Damage struct {
+	Line   int   // in the file, from 1, blank lines counted
+	Offset int64 // of the first byte
+	Length int64
+	Reason string
+}
+
+func (d Damage) String() string {
+	return fmt.Sprintf("line %d, bytes %d to %d: %s", d.Line, d.Offset, d.Offset+d.Length, d.Reason)
+}
+
+// Contents is what a session file holds.
+type Contents struct {
+	Metadata eventlog.Metadata
+	Entries  []eventlog.Entry
+	Damage   []Damage
+
+	tail tail
+}
+
+// tail is how the file ends, which the next append has to know.
+type tail struct {
+	size int64 // of what was read
+	line int   // number of the line that the file ends in
+	open bool  // whether that line has bytes, but no newline
+	// start is size, unless the open line is torn: then it is where the line
+	// starts. Torn is a line that gave nothing, neither entries nor the header.
+	start int64
+}
+
+func (t tail) torn() bool { return t.start < t.size }
+
+// Parse reads a session file's text as [Open] does; path is for messages. It
+// fails with [eventlog.ErrInvalidSession] when there is no header to be read,
+// and in strict mode as Pi does, with [eventlog.ErrInvalidEntry] too.
+func Parse(path, text string, o Options) (Contents, error) {
+	return read(path, strings.NewReader(text), o)
+}
+
+// chunkSize is how much is read at a time: enough to make the hand-over to the
+// parsers cheap, little enough to keep two cores busy on a small file.
+const chunkSize = 1 << 20
+
+// chunk is a run of whole lines, or the end of the file.
+type chunk struct {
+	text    string
+	offset  int64 // of the chunk in the file
+	line    int   // number of its first line
+	tooLong int64 // if not 0, the chunk stands for a line of that many bytes
+}
+
+// parsed is what a chunk holds.
+type parsed struct {
+	entries []eventlog.Entry
+	damage  []Damage
+	lines   int  // lines that are not blank
+	torn    bool // the last line has no newline and gave nothing
+	// In strict mode, the first line that is no entry: how many lines that are
+	// not blank the chunk has up to it, and why.
+	badLine int
+	bad     error
+}
+
+// read parses a stream of lines: one goroutine reads and cuts at newlines, as
+// many as there are processors parse, and the results are put together in order.
+func read(path string, r io.Reader, o Options) (Contents, error) {
+	var c Contents
+	in := lineReader{r: r, max: o.maxLine(), line: 1}
+	header := false
+	var results []*parsed
+	var parsers sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for {
+		ch, err := in.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			parsers.Wait()
+			return Contents{}, fileError("Failed to read session "+path, err)
+		}
+		if !header {
+			if header, err = c.takeHeader(path, &ch, o); err != nil {
+				return Contents{}, err
+			}
+			if ch.text == "" && ch.tooLong == 0 {
+				continue
+			}
+		}
+		p := &parsed{}
+		results = append(results, p)
+		free <- struct{}{}
+		parsers.Add(1)
+		go func() {
+			defer parsers.Done()
+			p.parse(ch, o)
+			<-free
+		}()
+	}
+	parsers.Wait()
+	if !header {
+		return Contents{}, eventlog.Errorf(eventlog.InvalidSession, "%s", invalid(path, "missing session header"))
+	}
+	c.tail = in.tail
+	n := 0
+	for _, p := range results {
+		n += len(p.entries)
+	}
+	c.Entries = make([]eventlog.Entry, 0, n)
+	lines := 1 // the header
+	for _, p := range results {
+		if p.bad != nil {
+			return Contents{}, badLine(path, lines+p.badLine, p.bad)
+		}
+		lines += p.lines
+		c.Entries = append(c.Entries, p.entries...)
+		c.Damage = append(c.Damage, p.damage...)
+	}
+	if c.tail.torn() && (len(results) == 0 || !results[len(results)-1].torn) {
+		c.tail.start = c.tail.size
+	}
+	if o.Strict {
+		for _, e := range c.Entries {
+			// Pi throws a TypeError here, after all lines were read.
+			if _, _, _, err := eventlog.Harness.Label(e); err != nil {
+				return Contents{}, &eventlog.Error{Code: eventlog.InvalidEntry, Message: invalid(path, err.Error()), Err: err}
+			}
+		}
+	}
+	return c, nil
+}
+
+// badLine is Pi's error for a line that is no entry. Pi counts lines that are
+// not blank.
+func badLine(path string, line int, err error) error {
+	var why string
+	e, ok := err.(*eventlog.Error)
+	if ok {
+		why, err = e.Message, e.Err
+	}
+	return &eventlog.Error{Code: eventlog.InvalidEntry, Message: invalid(path, fmt.Sprintf("line %d %s", line, why)), Err: err}
+}
+
+// takeHeader takes the header off the front of the file's first chunks. It says
+// whether it was there: a chunk may hold nothing but blank lines.
+func (c *Contents) takeHeader(path string, ch *chunk, o Options) (bool, error) {
+	if ch.tooLong > 0 {
+		return false, eventlog.Errorf(eventlog.InvalidSession, "%s", invalid(path, notAHeader))
+	}
+	for ch.text != "" {
+		line, rest, _ := strings.Cut(ch.text, "\n")
+		size := len(ch.text) - len(rest)
+		if js.IsBlank(line) {
+			ch.text, ch.offset, ch.line = rest, ch.offset+int64(size), ch.line+1
+			continue
+		}
+		var err error
+		if o.Strict {
+			c.Metadata, err = parseHeader(path, line, true)
+		} else {
+			var glued string
+			c.Metadata, glued, c.Damage, err = lenientHeader(path, line, ch.offset, ch.line)
+			if !js.IsBlank(glued) {
+				// Read what is glued to the header as the line that it is part of.
+				ch.offset += int64(len(line) - len(glued))
+				ch.text = ch.text[len(line)-len(glued):]
+				return true, err
+			}
+		}
+		ch.text, ch.offset, ch.line = rest, ch.offset+int64(size), ch.line+1
+		return true, err
+	}
+	return false, nil
+}
+
+// parse reads a chunk's lines.
+func (p *parsed) parse(ch chunk, o Options) {
+	if ch.tooLong > 0 {
+		p.tooLong(ch.line, ch.offset, ch.tooLong, o)
+		return
+	}
+	text, offset, number := ch.text, ch.offset, ch.line
+	if p.entries == nil {
+		p.entries = make([]eventlog.Entry, 0, len(text)/400+1)
+	}
+	p.torn = false
+	for text != "" {
+		line, rest, ended := strings.Cut(text, "\n")
+		if len(line) > o.maxLine() {
+			p.tooLong(number, offset, int64(len(line)), o)
+		} else if line != "" && (line[0] == '{' || !js.IsBlank(line)) {
+			p.lines++
+			before := len(p.entries)
+			e, err := eventlog.ParseEntry(line)
+			switch {
+			case err == nil:
+				p.entries = append(p.entries, e)
+			case o.Strict:
+				if p.bad == nil {
+					p.badLine, p.bad = p.lines, err
+				}
+			default:
+				p.salvage(line, offset, number, err)
+				p.torn = !ended && len(p.entries) == before
+			}
+		}
+		text, offset, number = rest, offset+int64(len(text)-len(rest)), number+1
+	}
+}
+
+// tooLong sets a line aside that is longer than the limit.
+func (p *parsed) tooLong(line int, offset, length int64, o Options) {
+	p.lines++
+	reason := fmt.Sprintf("the line has %d bytes, more than the limit of %d", length, o.maxLine())
+	p.damage = append(p.damage, Damage{line, offset, length, reason})
+	if o.Strict && p.bad == nil {
+		p.badLine, p.bad = p.lines, eventlog.Errorf(eventlog.InvalidEntry, "is too long: %s", reason)
+	}
+}
+
+// lineReader cuts a stream into chunks of whole lines. Chunks are not copied and
+// not reused: the entries in them are the memory that an open session has.
+type lineReader struct {
+	r      io.Reader
+	max    int
+	rest   []byte // read, but not handed out: the start of a line
+	offset int64  // of rest in the file
+	line   int    // number of the next line
+	tail   tail
+	done   bool
+}
+
+func (l *lineReader) next() (chunk, error) {
+	size := chunkSize
+	for !l.done {
+		buf := make([]byte, max(size, 2*len(l.rest)))
+		n := copy(buf, l.rest)
+		m, err := io.ReadFull(l.r, buf[n:])
+		buf = buf[:n+m]
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			l.done = true
+			if cap(buf) > 2*len(buf) {
+				buf = append([]byte(nil), buf...) // what is left of a small file
+			}
+		} else if err != nil {
+			return chunk{}, err
+		}
+		end := lastNewline(buf, n) + 1
+		if end > 0 {
+			l.rest = buf[end:]
+			return l.cut(buf[:end]), nil
+		}
+		l.rest = buf
+		if len(buf) > l.max {
+			return l.skipLong()
+		}
+	}
+	if len(l.rest) > 0 {
+		// The last line has no newline; it is handed out alone.
+		ch := chunk{text: unsafeString(l.rest), offset: l.offset, line: l.line}
+		l.offset += int64(len(l.rest))
+		l.rest = nil
+		l.tail = tail{size: l.offset, start: ch.offset, line: l.line, open: true}
+		return ch, nil
+	}
+	if !l.tail.open {
+		l.tail = tail{size: l.offset, start: l.offset, line: l.line}
+	}
+	return chunk{}, io.EOF
+}
+
+// cut hands out whole lines.
+func (l *lineReader) cut(b []byte) chunk {
+	ch := chunk{text: unsafeString(b), offset: l.offset, line: l.line}
+	l.offset += int64(len(b))
+	l.line += strings.Count(ch.text, "\n")
+	return ch
+}
+
+// skipLong passes over a line that is longer than the limit, without keeping it.
+func (l *lineReader) skipLong() (chunk, error) {
+	ch := chunk{offset: l.offset, line: l.line, tooLong: int64(len(l.rest))}
+	buf := make([]byte, chunkSize)
+	for !l.done {
+		n, err := l.r.Read(buf)
+		if at := strings.IndexByte(unsafeString(buf[:n]), '\n'); at >= 0 {
+			ch.tooLong += int64(at)
+			l.offset += ch.tooLong + 1
+			l.line++
+			l.rest = append([]byte(nil), buf[at+1:n]...)
+			return ch, nil
+		}
+		ch.tooLong += int64(n)
+		if err == io.EOF {
+			l.done = true
+		} else if err != nil {
+			return ch, err
+		}
+	}
+	l.rest = nil
+	l.offset += ch.tooLong
+	l.tail = tail{size: l.offset, start: l.offset, line: l.line, open: true}
+	return ch, nil
+}
+
+func lastNewline(b []byte, from int) int {
+	if i := strings.LastIndexByte(unsafeString(b[from:]), '\n'); i >= 0 {
+		return from + i
+	}
+	return -1
+}
+
+// unsafeString is b as a string. The caller does not write to b any more.
+func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

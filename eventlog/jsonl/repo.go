@@ -1,0 +1,257 @@
+package jsonl
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+)
+
+// Repo is a folder of sessions: a folder below it for each working folder, a
+// file in there for each session, as Pi has it.
+type Repo struct {
+	root string
+	o    Options
+}
+
+// NewRepo makes a repository of the folder root, which need not exist yet.
+func NewRepo(root string, o Options) *Repo { return &Repo{root, o} }
+
+// Create implements [eventlog.Repo].
+func (r *Repo) Create(ctx context.Context, o eventlog.CreateOptions) (*eventlog.Session, error) {
+	return r.create(ctx, o, nil)
+}
+
+func (r *Repo) create(ctx context.Context, o eventlog.CreateOptions, entries []eventlog.Entry) (*eventlog.Session, error) {
+	if o.ID == "" {
+		o.ID = r.o.Source.SessionID()
+	}
+	if o.Metadata.Exists() && o.Metadata.Kind() != js.Object {
+		return nil, eventlog.Errorf(eventlog.InvalidArgument, "the metadata of a session is an object, not %s", o.Metadata.Kind())
+	}
+	m := eventlog.Metadata{ID: o.ID, CreatedAt: r.o.Source.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
+	dir, err := r.dir(dirName(o.CWD))
+	if err != nil {
+		return nil, err
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, fileError("Failed to create session directory "+dir, err)
+	}
+	taken, err := idTaken(dir, o.ID)
+	if err != nil {
+		return nil, fileError("Failed to list sessions in "+dir, err)
+	}
+	if taken {
+		return nil, eventlog.Errorf(eventlog.AlreadyExists, "Session %s exists already in %s", o.ID, dir)
+	}
+	s, err := Create(ctx, filepath.Join(dir, fileName(m.CreatedAt, m.ID)), m, entries, r.o)
+	if err != nil {
+		return nil, err
+	}
+	return eventlog.NewSession(s), nil
+}
+
+func (r *Repo) dir(name string) (string, error) {
+	root, err := filepath.Abs(r.root)
+	if err != nil {
+		return "", fileError("Failed to resolve sessions root "+r.root, err)
+	}
+	return filepath.Join(root, name), nil
+}
+
+// makeDir makes a folder that only its owner can read, whatever the umask.
+// Folders that are there already keep their mode.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// syncDir makes a new name in a folder durable. Windows has no such call and
+// needs none.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// idTaken says whether a folder has a file of the session id, of any time.
+func idTaken(dir, id string) (bool, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return false, err
+	}
+	suffix := "_" + encodeID(id) + ".jsonl"
+	for _, name := range names {
+		if before, ok := strings.CutSuffix(name, suffix); ok && !strings.Contains(before, "_") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Open implements [eventlog.Repo]: the file at m.Path, or without a path the
+// session with m.ID.
+func (r *Repo) Open(ctx context.Context, m eventlog.Metadata) (*eventlog.Session, error) {
+	path := m.Path
+	if path == "" {
+		listed, err := r.List(ctx, m.CWD)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range listed {
+			if l.Err == nil && l.ID == m.ID {
+				path = l.Path
+				break
+			}
+		}
+		if path == "" {
+			return nil, eventlog.Errorf(eventlog.NotFound, "Session not found: %s", m.ID)
+		}
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, eventlog.Errorf(eventlog.NotFound, "Session not found: %s", path)
+	}
+	s, err := Open(ctx, path, r.o)
+	if err != nil {
+		return nil, err
+	}
+	return eventlog.NewSession(s), nil
+}
+
+// List implements [eventlog.Repo]. It reads headers only. For a working folder
+// it looks into our folder and into Pi's, and gives the sessions whose header
+// names exactly that folder.
+func (r *Repo) List(ctx context.Context, cwd string) ([]eventlog.Listed, error) {
+	root, err := r.dir("")
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	if cwd != "" {
+		dirs = []string{dirName(cwd)}
+		if pi := PiDir(cwd); pi != dirs[0] && filepath.IsLocal(pi) {
+			dirs = append(dirs, pi)
+		}
+	} else {
+		found, err := os.ReadDir(root)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fileError("Failed to list sessions root "+root, err)
+		}
+		for _, d := range found {
+			if d.IsDir() {
+				dirs = append(dirs, d.Name())
+			}
+		}
+	}
+	var listed []eventlog.Listed
+	for _, dir := range dirs {
+		files, err := os.ReadDir(filepath.Join(root, dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fileError("Failed to list sessions in "+filepath.Join(root, dir), err)
+		}
+		for _, f := range files {
+			if f.IsDir() || !strings.HasSuffix(f.Name(), ".jsonl") {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			path := filepath.Join(root, dir, f.Name())
+			m, err := ReadHeader(path, r.o)
+			if err != nil {
+				m = eventlog.Metadata{Path: path}
+			} else if cwd != "" && m.CWD != cwd {
+				continue
+			}
+			listed = append(listed, eventlog.Listed{Metadata: m, Err: err})
+		}
+	}
+	eventlog.SortNewestFirst(listed)
+	return listed, nil
+}
+
+// Delete implements [eventlog.Repo]: the file goes, with the bytes that were set
+// aside from it. A session that is open elsewhere finds out at its next append.
+func (r *Repo) Delete(ctx context.Context, m eventlog.Metadata) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path := m.Path
+	if path == "" {
+		s, err := r.Open(ctx, m)
+		if err != nil {
+			if errors.Is(err, eventlog.ErrNotFound) {
+				return nil
+			}
+			return err
+		}
+		found, err := s.Metadata(ctx)
+		if err != nil {
+			return err
+		}
+		path = found.Path
+	}
+	for _, name := range []string{path, path + damagedSuffix} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fileError("Failed to delete session "+path, err)
+		}
+	}
+	return nil
+}
+
+// Fork implements [eventlog.Repo].
+func (r *Repo) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.ForkOptions) (*eventlog.Session, error) {
+	from, err := r.Open(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	m, err := from.Metadata(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := from.ForkEntries(ctx, o.EntryID, o.Position)
+	if err != nil {
+		return nil, err
+	}
+	if o.ParentSession.IsNone() {
+		o.ParentSession = eventlog.At(m.Path)
+	}
+	if !o.Metadata.Exists() {
+		o.Metadata = m.Metadata
+	}
+	return r.create(ctx, o.CreateOptions, entries)
+}

@@ -1,0 +1,60 @@
+package jsonl
+
+import (
+	"strings"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+)
+
+// salvage takes the entries out of a line that is not one entry: records glued
+// together, the half of one before a whole one, NULs that a crash left between.
+// Everything else in the line is damage. why is what was wrong with the line as
+// a whole.
+//
+// An entry is taken only where it can have been a record of its own. An object
+// in the place of a value, such as an entry kept in another entry's details, is
+// part of a broken record, unless it reaches to the end of the line: then more
+// likely the record before it was torn there.
+func (p *parsed) salvage(line string, offset int64, number int, why error) {
+	reason := why.Error()
+	if strings.Trim(line, "\x00") == "" {
+		reason = "NUL bytes"
+	}
+	junk := 0 // start of what is not accounted for
+	drop := func(end int) {
+		if part := line[junk:end]; strings.Trim(part, " \t\r\n") != "" {
+			p.damage = append(p.damage, Damage{number, offset + int64(junk), int64(len(part)), reason})
+		}
+	}
+	// Each start that fails may cost a scan to the end of the line. The budget
+	// keeps a hostile line from taking the square of its length.
+	budget := 16*len(line) + 1<<16
+	for at := strings.IndexByte(line, '{'); at >= 0 && budget > 0; {
+		next := at + 1
+		end, err := js.Skip(line, at)
+		budget -= end - at
+		if err == nil {
+			next = end
+			if e, err := eventlog.ParseEntry(line[at:end]); err == nil && (!inValue(line[:at]) || restIsEmpty(line[end:])) {
+				drop(at)
+				p.entries = append(p.entries, e)
+				junk = end
+			}
+		}
+		more := strings.IndexByte(line[next:], '{')
+		if more < 0 {
+			break
+		}
+		at = next + more
+	}
+	drop(len(line))
+}
+
+// inValue says whether what follows stands where a JSON value would.
+func inValue(before string) bool {
+	before = strings.TrimRight(before, " \t\r")
+	return before != "" && strings.IndexByte(":,[", before[len(before)-1]) >= 0
+}
+
+func restIsEmpty(rest string) bool { return strings.Trim(rest, " \t\r\x00") == "" }
