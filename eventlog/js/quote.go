@@ -59,6 +59,9 @@ func AppendQuote(dst []byte, s string) []byte {
 // unquote decodes a checked string literal into WTF-8.
 func unquote(literal string) string {
 	body := literal[1 : len(literal)-1]
+	if isPlain(body) {
+		return body
+	}
 	if strings.IndexByte(body, '\\') < 0 {
 		return DecodeUTF8(body)
 	}
@@ -92,6 +95,20 @@ func unquote(literal string) string {
 		i += 2
 	}
 	return string(dst)
+}
+
+// isPlain says whether a short text is ASCII without escapes: most keys, ids and
+// times are, and this is cheaper than two general scans.
+func isPlain(body string) bool {
+	if len(body) > 40 {
+		return false
+	}
+	for i := range len(body) {
+		if c := body[i]; c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // appendUnit writes one UTF-16 code unit, joining it with a high surrogate that

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -150,4 +152,51 @@ func BenchmarkAppend(b *testing.B) {
 			b.ReportMetric(float64(ours)/float64(theirs), "×bare")
 		})
 	}
+}
+
+// TestMain lets the test binary stand in for a host: a process that opens the
+// file named in the environment and builds its context.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("SESSIONTREE_BENCH_OPEN"); path != "" {
+		s, err := jsonl.Open(context.Background(), path, jsonl.Options{})
+		if err == nil {
+			_, err = eventlog.NewSession(s).BuildContext(context.Background(), eventlog.None())
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		// The kernel's figure for the process as it is; what wait4 reports counts the
+		// parent's memory at the time of the fork too.
+		status, _ := os.ReadFile("/proc/self/status")
+		for line := range strings.Lines(string(status)) {
+			if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+				fmt.Print(strings.Fields(kb)[0])
+			}
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// BenchmarkOpenAndFirstContextAsProcess is what a host that starts pays: wall
+// time and peak memory of a process of its own.
+func BenchmarkOpenAndFirstContextAsProcess(b *testing.B) {
+	path := benchFile(b, benchEntries)
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var peak int64 // 0 where there is no /proc
+	for b.Loop() {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), "SESSIONTREE_BENCH_OPEN="+path)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			b.Fatal(err, string(out))
+		}
+		kb, _ := strconv.ParseInt(string(out), 10, 64)
+		peak = max(peak, kb)
+	}
+	b.ReportMetric(float64(peak)*1024/1e6, "peak-MB")
 }

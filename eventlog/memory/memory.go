@@ -62,15 +62,16 @@ const (
 	isAHole = -2
 )
 
-// New makes a storage that holds entries.
+// New makes a storage that holds entries. It keeps the slice; the caller must
+// not use it any more.
 func New(meta eventlog.Metadata, entries []eventlog.Entry, o Options) *Storage {
 	if meta.Header == "" {
 		meta.Header = meta.HeaderText()
 	}
 	s := &Storage{
 		meta: meta, o: o, name: -1,
-		entries: make([]eventlog.Entry, 0, len(entries)),
-		parents: make([]int32, 0, len(entries)),
+		entries: entries[:0],
+		parents: make([]int32, 0, cap(entries)),
 		byID:    make(map[string]int32, len(entries)),
 		labels:  map[string]string{},
 		missing: map[string]bool{},
@@ -93,13 +94,16 @@ func (s *Storage) take(entries []eventlog.Entry) {
 		at := int32(len(s.entries))
 		parent := int32(isRoot)
 		if p := e.Parent().ID(); p != "" {
-			var ok bool
-			if parent, ok = s.byID[p]; !ok {
+			if at > 0 && s.entries[at-1].ID() == p {
+				parent = at - 1 // the usual case needs no look-up
+			} else if found, ok := s.byID[p]; ok {
+				parent = found
+			} else {
 				parent = isAHole
 				s.missing[p] = true
 			}
 		}
-		if s.missing[e.ID()] {
+		if len(s.missing) > 0 && s.missing[e.ID()] {
 			s.irregular = true
 		}
 		known := len(s.byID)

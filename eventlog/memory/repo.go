@@ -36,8 +36,8 @@ func (r *Repo) metadata(o eventlog.CreateOptions) eventlog.Metadata {
 	return eventlog.Metadata{ID: o.ID, CreatedAt: r.source.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
 }
 
-// Add takes a session that was read from elsewhere. It fails with
-// [eventlog.ErrAlreadyExists].
+// Add takes a session that was read from elsewhere, and keeps the slice. It
+// fails with [eventlog.ErrAlreadyExists].
 func (r *Repo) Add(ctx context.Context, m eventlog.Metadata, entries []eventlog.Entry) (*eventlog.Session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (r *Repo) Open(ctx context.Context, m eventlog.Metadata) (*eventlog.Session
 	old.mu.RLock()
 	defer old.mu.RUnlock()
 	if old.closed {
-		s = eventlog.NewSession(New(old.meta, old.entries, Options{Source: r.source}))
+		s = eventlog.NewSession(New(old.meta, slices.Clone(old.entries), Options{Source: r.source}))
 		r.sessions[m.ID] = s
 	}
 	return s, nil
