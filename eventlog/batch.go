@@ -1,6 +1,9 @@
 package eventlog
 
 import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -28,21 +31,30 @@ func (s Source) Time() string {
 // even when the clock does.
 func (s Source) SessionID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// EntryID makes an id that taken does not know: the last eight digits of a
-// uuid v7 (the random ones, as in Pi), a whole one if they keep colliding.
+// EntryID makes an id that taken does not know: eight random hexadecimal digits,
+// as in Pi; a whole uuid if they keep colliding.
 func (s Source) EntryID(taken func(id string) (bool, error)) (string, error) {
 	for range 100 {
 		var id string
 		if s.NewID != nil {
 			id = s.NewID()
 		} else {
-			id = s.SessionID()[28:]
+			id = randomID()
 		}
 		if used, err := taken(id); err != nil || !used {
 			return id, err
 		}
 	}
 	return s.SessionID(), nil
+}
+
+// randomID needs no secrecy, only that ids of many processes differ: the
+// runtime's generator, seeded by the system, is that at a hundredth of the cost
+// of asking the system each time.
+func randomID() string {
+	var raw [4]byte
+	binary.BigEndian.PutUint32(raw[:], rand.Uint32())
+	return hex.EncodeToString(raw[:])
 }
 
 // Draft is an entry that is not written yet. What is left empty is filled in
@@ -75,6 +87,8 @@ type View interface {
 	Tip() (Head, error)
 	// Lookup finds an entry by id.
 	Lookup(id string) (e Entry, ok bool, err error)
+	// Exists says whether there is an entry with the id.
+	Exists(id string) (bool, error)
 }
 
 // Prepare makes the batch's entries for a session in the state that v shows, and
@@ -98,8 +112,7 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 		if fresh[id] {
 			return true, nil
 		}
-		_, ok, err := v.Lookup(id)
-		return ok, err
+		return v.Exists(id)
 	}
 	mustExist := func(code Code, id string) error {
 		if ok, err := exists(id); err != nil || ok {
@@ -143,6 +156,14 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 		e, err := parseEntry(d.encode(parent))
 		if err != nil {
 			return nil, false, err
+		}
+		if e.id != d.ID || e.parent != parent || e.Type() != d.Type {
+			return nil, false, Errorf(InvalidArgument, "a draft of type %q with the id %q would be read as another: text that is no UTF-8, or a field that stands twice", d.Type, d.ID)
+		}
+		if target := e.LeafAfter(); e.kind == kindLeaf && !target.IsNone() {
+			if err := mustExist(NotFound, target.id); err != nil {
+				return nil, false, err
+			}
 		}
 		fresh[e.id] = true
 		leaf = e.LeafAfter()

@@ -42,9 +42,9 @@ func (c *Cut) Stops(e Entry) bool {
 }
 
 // Walk is the branch that ends at from, by following parents: the reference for
-// every indexed read. lookup finds an entry by id. The walk is bounded by limit,
-// the number of entries there are, so that a cycle of parents ends as
-// [ErrInvalidSession].
+// every indexed read. lookup finds an entry by id. A cycle of parents ends as
+// [ErrInvalidSession], unless the branch stops at an entry of the cycle, which
+// may be in its second round; limit is the number of entries there are.
 func (d Dialect) Walk(from Entry, limit int, lookup func(id string) (Entry, bool, error)) ([]Entry, error) {
 	cut := d.Cut()
 	var path []Entry
@@ -53,7 +53,9 @@ func (d Dialect) Walk(from Entry, limit int, lookup func(id string) (Entry, bool
 		if cut.Stops(e) || e.isRoot() {
 			break
 		}
-		if len(path) > limit {
+		// What is remembered at the end of a round is the same after each, so a walk
+		// that does not stop in its second has no end.
+		if len(path) > 2*limit {
 			return nil, endless(from.id)
 		}
 		parent, ok, err := lookup(e.parent.id)
@@ -91,6 +93,13 @@ func (d Dialect) contextEntries(branch []Entry) []Entry {
 		return branch[:len(branch):len(branch)]
 	}
 	compaction := branch[last]
+	// It may stand there twice, where the branch went around a cycle of parents.
+	for i := range branch[:last] {
+		if branch[i].kind == kindCompaction && branch[i].id == compaction.id {
+			last = i
+			break
+		}
+	}
 	entries := make([]Entry, 0, len(branch))
 	entries = append(entries, compaction)
 	if !compaction.Get("retainedTail").Truthy() {

@@ -235,6 +235,45 @@ func parseEntry(text string) (Entry, error) {
 	return e, nil
 }
 
+// TrustedEntry reads an entry whose text [ParseEntry] took before, and was kept
+// as it was: a store reads its own log with it, at a third of the cost.
+func TrustedEntry(text string) Entry {
+	e := Entry{text: text}
+	js.WalkChecked(text, 0, func(key string, at int) int {
+		if key == "message" && text[at] == '{' {
+			var r js.Value
+			end := js.WalkChecked(text, at, func(key string, at int) int {
+				end := js.SkipChecked(text, at)
+				if key == "role" {
+					r = js.Trusted(text[at:end])
+				}
+				return end
+			})
+			e.messageStart, e.messageEnd, e.role = uint32(at), uint32(end), roleOf(r)
+			return end
+		}
+		end := js.SkipChecked(text, at)
+		switch v := js.Trusted(text[at:end]); key {
+		case "type":
+			t, _ := v.Str()
+			e.kind = kindOf(t)
+		case "id":
+			e.id, _ = v.Str()
+		case "parentId":
+			e.parent = None()
+			if p, ok := v.Str(); ok {
+				e.parent = At(p)
+			}
+		case "timestamp":
+			e.stampStart, e.stampEnd = uint32(at), uint32(end)
+		case "message":
+			e.messageStart, e.messageEnd, e.role = uint32(at), uint32(end), roleOther
+		}
+		return end
+	})
+	return e
+}
+
 func (e Entry) stamp() js.Value { return js.Trusted(e.text[e.stampStart:e.stampEnd]) }
 
 // JSON is the entry's text as it came, without the white space around it.

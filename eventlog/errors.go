@@ -61,7 +61,7 @@ func (e *Error) Error() string {
 	switch {
 	case e.Err == nil:
 		return e.Message
-	case e.Message == "":
+	case e.Message == "" || e.Message == e.Err.Error():
 		return e.Err.Error()
 	}
 	return e.Message + ": " + e.Err.Error()

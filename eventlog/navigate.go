@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/sessiontree/sessiontree/eventlog/js"
 )
@@ -26,8 +27,8 @@ func (s *Session) Phase() Phase {
 	return s.phase
 }
 
-// Begin enters a phase until end is called. It fails with [ErrBusy] while the
-// session is in another.
+// Begin enters a phase until end is called; calling end again does nothing. It
+// fails with [ErrBusy] while the session is in another phase.
 func (s *Session) Begin(p Phase) (end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,11 +36,11 @@ func (s *Session) Begin(p Phase) (end func(), err error) {
 		return nil, Errorf(Busy, "the session is busy (%s)", s.phase)
 	}
 	s.phase = p
-	return func() {
+	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.phase = Idle
-	}, nil
+	}), nil
 }
 
 // AppendWhenIdle appends the drafts if the session is idle, and else holds them

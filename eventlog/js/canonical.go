@@ -107,7 +107,7 @@ func parseTape(text string) tape {
 			}
 			if object {
 				keyStart = i
-				keyEnd, _ = skipString(text, i)
+				keyEnd = skipCheckedString(text, i)
 				i, _ = skipColon(text, keyEnd)
 				i = skipSpace(text, i)
 				c = text[i]
@@ -136,10 +136,10 @@ func parseTape(text string) tape {
 			continue
 		case '"':
 			n.kind = String
-			i, _ = skipString(text, i)
+			i = skipCheckedString(text, i)
 		default:
 			n.kind = Value{text[i:]}.Kind()
-			i, _ = skipScalar(text, i, c)
+			i = SkipChecked(text, i)
 		}
 		n.end = int32(i)
 		t = append(t, n)

@@ -54,7 +54,7 @@ func joinArray(v Value) string {
 			stack = append(stack, i+1)
 			continue
 		}
-		end, _ := Skip(text, i)
+		end := SkipChecked(text, i)
 		if e := (Value{text[i:end]}); !e.Nullish() {
 			b.WriteString(ToString(e))
 		}
@@ -142,7 +142,7 @@ func WellFormed(v Value) Value {
 			i++
 			continue
 		}
-		end, _ := skipString(v.text, i)
+		end := skipCheckedString(v.text, i)
 		literal := v.text[i:end]
 		if s := unquote(literal); strings.Contains(literal, `\u`) && ToWellFormed(s) != s {
 			out = append(out, v.text[start:i]...)

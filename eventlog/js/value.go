@@ -202,39 +202,31 @@ func (v Value) Float() (float64, bool) {
 // absent when the value is no object or has no such member.
 func (v Value) Get(key string) Value {
 	var found Value
-	for m := range v.members() {
-		if m.Key == key {
-			found = m.Value
-		}
-	}
-	return found
-}
-
-// members gives an object's members in text order, duplicates included.
-func (v Value) members() iter.Seq[Member] {
-	return func(yield func(Member) bool) {
-		if v.Kind() != Object {
-			return
-		}
-		stop := syntax(0, "stopped")
-		WalkObject(v.text, 0, func(key string, at int) (int, error) {
-			end, _ := Skip(v.text, at)
-			if !yield(Member{key, Value{v.text[at:end]}}) {
-				return end, stop
+	if v.Kind() == Object {
+		WalkChecked(v.text, 0, func(k string, at int) int {
+			end := SkipChecked(v.text, at)
+			if k == key {
+				found = Value{v.text[at:end]}
 			}
-			return end, nil
+			return end
 		})
 	}
+	return found
 }
 
 // Members are an object's members as JavaScript lists them: integer-like keys
 // first, in rising order, then the rest in the order in which each first
 // stands; of a key that stands twice, the last value.
 func (v Value) Members() []Member {
-	var all []Member
-	for m := range v.members() {
-		all = append(all, m)
+	if v.Kind() != Object {
+		return nil
 	}
+	var all []Member
+	WalkChecked(v.text, 0, func(key string, at int) int {
+		end := SkipChecked(v.text, at)
+		all = append(all, Member{key, Value{v.text[at:end]}})
+		return end
+	})
 	return ownOrder(all, func(m Member) string { return m.Key })
 }
 
@@ -246,7 +238,7 @@ func (v Value) Elements() iter.Seq[Value] {
 		}
 		i := skipSpace(v.text, 1)
 		for v.text[i] != ']' {
-			end, _ := Skip(v.text, i)
+			end := SkipChecked(v.text, i)
 			if !yield(Value{v.text[i:end]}) {
 				return
 			}

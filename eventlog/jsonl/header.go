@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -66,14 +67,18 @@ func invalid(path, why string) string {
 // ends it where Node's line reader does: also at a carriage return and at the
 // Unicode line separators.
 func ReadHeader(path string, o Options) (eventlog.Metadata, error) {
-	f, err := os.Open(path)
+	f, _, err := openToRead(path)
 	if err != nil {
 		return eventlog.Metadata{}, fileError("Failed to read session header "+path, err)
 	}
 	defer f.Close()
 	r := bufio.NewReader(f)
+	left := min(o.maxLine(), maxHeader)
 	for {
-		line, err := readLine(r, o.maxLine())
+		line, err := readLine(r, left)
+		if left -= len(line); err == errLongLine {
+			return eventlog.Metadata{}, &eventlog.Error{Code: eventlog.InvalidSession, Message: invalid(path, notAHeader), Err: err}
+		}
 		if err != nil && err != io.EOF {
 			return eventlog.Metadata{}, fileError("Failed to read session header "+path, err)
 		}
@@ -95,6 +100,10 @@ func ReadHeader(path string, o Options) (eventlog.Metadata, error) {
 		return m, err
 	}
 }
+
+// maxHeader is how much of a file is read to find its header, so that a list is
+// not held up by a file that has no lines.
+const maxHeader = 16 << 20
 
 var errLongLine = errors.New("the line is longer than the limit")
 
@@ -143,6 +152,26 @@ func lenientHeader(path, line string, offset int64, number int) (m eventlog.Meta
 	}
 	return m, "", nil, err
 }
+
+// openToRead opens a file to read all of it. What is no file of the disk, a pipe
+// or a device, may have no end, or never begin.
+func openToRead(path string) (*os.File, fs.FileInfo, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, nil, errNoFile
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+var errNoFile = errors.New("it is no regular file")
 
 // fileError maps an error of the file system.
 func fileError(what string, err error) error {

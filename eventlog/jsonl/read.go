@@ -40,7 +40,8 @@ type tail struct {
 	line int   // number of the line that the file ends in
 	open bool  // whether that line has bytes, but no newline
 	// start is size, unless the open line is torn: then it is where the line
-	// starts. Torn is a line that gave nothing, neither entries nor the header.
+	// starts, behind a header that it is glued to. Torn is a line that gave no
+	// entry.
 	start int64
 }
 
@@ -57,6 +58,9 @@ func Parse(path, text string, o Options) (Contents, error) {
 // parsers cheap, little enough to keep two cores busy on a small file.
 const chunkSize = 1 << 20
 
+// firstChunk is how much is read first; most files are small.
+const firstChunk = 32 << 10
+
 // chunk is a run of whole lines, or the end of the file.
 type chunk struct {
 	text    string
@@ -69,8 +73,8 @@ type chunk struct {
 type parsed struct {
 	entries []eventlog.Entry
 	damage  []Damage
-	lines   int  // lines that are not blank
-	torn    bool // the last line has no newline and gave nothing
+	lines   int   // lines that are not blank
+	torn    int64 // where the last line starts if it has no newline and gave nothing, else 0
 	// In strict mode, the first line that is no entry: how many lines that are
 	// not blank the chunk has up to it, and why.
 	badLine int
@@ -132,8 +136,8 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 		c.Entries = append(c.Entries, p.entries...)
 		c.Damage = append(c.Damage, p.damage...)
 	}
-	if c.tail.torn() && (len(results) == 0 || !results[len(results)-1].torn) {
-		c.tail.start = c.tail.size
+	if n := len(results); n > 0 && results[n-1].torn > 0 {
+		c.tail.start = results[n-1].torn
 	}
 	if o.Strict {
 		for _, e := range c.Entries {
@@ -199,7 +203,7 @@ func (p *parsed) parse(ch chunk, o Options) {
 	if p.entries == nil {
 		p.entries = make([]eventlog.Entry, 0, len(text)/400+1)
 	}
-	p.torn = false
+	p.torn = 0
 	for text != "" {
 		line, rest, ended := strings.Cut(text, "\n")
 		if len(line) > o.maxLine() {
@@ -217,7 +221,9 @@ func (p *parsed) parse(ch chunk, o Options) {
 				}
 			default:
 				p.salvage(line, offset, number, err)
-				p.torn = !ended && len(p.entries) == before
+				if !ended && len(p.entries) == before {
+					p.torn = offset
+				}
 			}
 		}
 		text, offset, number = rest, offset+int64(len(text)-len(rest)), number+1
@@ -239,6 +245,7 @@ func (p *parsed) tooLong(line int, offset, length int64, o Options) {
 type lineReader struct {
 	r      io.Reader
 	max    int
+	size   int    // of the next chunk
 	rest   []byte // read, but not handed out: the start of a line
 	offset int64  // of rest in the file
 	line   int    // number of the next line
@@ -247,7 +254,8 @@ type lineReader struct {
 }
 
 func (l *lineReader) next() (chunk, error) {
-	size := chunkSize
+	size := max(l.size, firstChunk)
+	l.size = min(2*size, chunkSize)
 	for !l.done {
 		buf := make([]byte, max(size, 2*len(l.rest)))
 		n := copy(buf, l.rest)
@@ -261,7 +269,7 @@ func (l *lineReader) next() (chunk, error) {
 		} else if err != nil {
 			return chunk{}, err
 		}
-		end := lastNewline(buf, n) + 1
+		end := strings.LastIndexByte(unsafeString(buf), '\n') + 1 // rest has newlines behind a line too long
 		if end > 0 {
 			l.rest = buf[end:]
 			return l.cut(buf[:end]), nil
@@ -276,7 +284,7 @@ func (l *lineReader) next() (chunk, error) {
 		ch := chunk{text: unsafeString(l.rest), offset: l.offset, line: l.line}
 		l.offset += int64(len(l.rest))
 		l.rest = nil
-		l.tail = tail{size: l.offset, start: ch.offset, line: l.line, open: true}
+		l.tail = tail{size: l.offset, start: l.offset, line: l.line, open: true}
 		return ch, nil
 	}
 	if !l.tail.open {
@@ -317,13 +325,6 @@ func (l *lineReader) skipLong() (chunk, error) {
 	l.offset += ch.tooLong
 	l.tail = tail{size: l.offset, start: l.offset, line: l.line, open: true}
 	return ch, nil
-}
-
-func lastNewline(b []byte, from int) int {
-	if i := strings.LastIndexByte(unsafeString(b[from:]), '\n'); i >= 0 {
-		return from + i
-	}
-	return -1
 }
 
 // unsafeString is b as a string. The caller does not write to b any more.

@@ -177,8 +177,12 @@ func (r *Repo) List(ctx context.Context, cwd string) ([]eventlog.Listed, error) 
 		}
 	}
 	var listed []eventlog.Listed
-	for _, dir := range dirs {
+	kept, _ := js.Text(cwd).Str() // as a header holds it
+	for i, dir := range dirs {
 		files, err := os.ReadDir(filepath.Join(root, dir))
+		if err != nil && cwd != "" && i > 0 && !errors.Is(err, fs.ErrPermission) {
+			continue // Pi's folder is not there, or has a name that no folder can have here
+		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fileError("Failed to list sessions in "+filepath.Join(root, dir), err)
 		}
@@ -191,9 +195,12 @@ func (r *Repo) List(ctx context.Context, cwd string) ([]eventlog.Listed, error) 
 			}
 			path := filepath.Join(root, dir, f.Name())
 			m, err := ReadHeader(path, r.o)
-			if err != nil {
+			switch {
+			case errors.Is(err, eventlog.ErrNotFound):
+				continue // deleted meanwhile
+			case err != nil:
 				m = eventlog.Metadata{Path: path}
-			} else if cwd != "" && m.CWD != cwd {
+			case cwd != "" && m.CWD != kept:
 				continue
 			}
 			listed = append(listed, eventlog.Listed{Metadata: m, Err: err})

@@ -14,8 +14,8 @@ import (
 //
 // An entry is taken only where it can have been a record of its own. An object
 // in the place of a value, such as an entry kept in another entry's details, is
-// part of a broken record, unless it reaches to the end of the line: then more
-// likely the record before it was torn there.
+// part of a broken record, unless nothing that could go on with that record
+// follows: then more likely the record before it was torn there.
 func (p *parsed) salvage(line string, offset int64, number int, why error) {
 	reason := why.Error()
 	if strings.Trim(line, "\x00") == "" {
@@ -36,7 +36,7 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 		budget -= end - at
 		if err == nil {
 			next = end
-			if e, err := eventlog.ParseEntry(line[at:end]); err == nil && (!inValue(line[:at]) || restIsEmpty(line[end:])) {
+			if e, err := eventlog.ParseEntry(line[at:end]); err == nil && (!inValue(line[:at]) || !goesOn(line[end:])) {
 				drop(at)
 				p.entries = append(p.entries, e)
 				junk = end
@@ -57,4 +57,8 @@ func inValue(before string) bool {
 	return before != "" && strings.IndexByte(":,[", before[len(before)-1]) >= 0
 }
 
-func restIsEmpty(rest string) bool { return strings.Trim(rest, " \t\r\x00") == "" }
+// goesOn says whether rest may go on with the record that a value stands in.
+func goesOn(rest string) bool {
+	rest = strings.TrimLeft(rest, " \t\r")
+	return rest != "" && strings.IndexByte(",]}", rest[0]) >= 0
+}

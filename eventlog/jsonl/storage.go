@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/memory"
@@ -17,16 +20,20 @@ import (
 // append written to the file first.
 type Storage struct {
 	*memory.Storage
-	path   string
-	o      Options
-	damage []Damage
+	path string
+	o    Options
+
+	damageMu sync.Mutex
+	damage   []Damage
 
 	// What follows belongs to the append that is under way.
-	file File // open and locked once the session was appended to
+	was  fs.FileInfo // the file that was read, or made
+	file File        // open and locked once the session was appended to
 	tail tail
-	// unsure is set when a failed write could not be taken back: what the file
-	// holds behind tail is read again before the next append.
-	unsure bool
+	// failed is what a write that failed may have left behind tail, because it
+	// could not be taken back; nil if nothing. It is taken back before the next
+	// append.
+	failed []byte
 }
 
 // Open reads a session file. It fails with [eventlog.ErrNotFound],
@@ -37,7 +44,7 @@ func Open(ctx context.Context, path string, o Options) (*Storage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	f, info, err := openToRead(path)
 	if err != nil {
 		return nil, fileError("Failed to read session "+path, err)
 	}
@@ -46,19 +53,23 @@ func Open(ctx context.Context, path string, o Options) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStorage(path, c, o), nil
+	return newStorage(path, info, c, o), nil
 }
 
-func newStorage(path string, c Contents, o Options) *Storage {
-	s := &Storage{path: path, o: o, damage: c.Damage, tail: c.tail}
+func newStorage(path string, was fs.FileInfo, c Contents, o Options) *Storage {
+	s := &Storage{path: path, o: o, was: was, damage: c.Damage, tail: c.tail}
 	s.Storage = memory.New(c.Metadata, c.Entries, memory.Options{
 		Source: o.Source, Lock: s.lock, Write: s.write, Done: s.close,
 	})
 	return s
 }
 
-// Damage is what the file held, when it was opened, that is no entry.
-func (s *Storage) Damage() []Damage { return append([]Damage(nil), s.damage...) }
+// Damage is what the file held, when it was last read, that is no entry.
+func (s *Storage) Damage() []Damage {
+	s.damageMu.Lock()
+	defer s.damageMu.Unlock()
+	return append([]Damage(nil), s.damage...)
+}
 
 func (s *Storage) fail(what string, err error) error {
 	return fileError("Failed to append to session "+s.path+": "+what, err)
@@ -92,15 +103,34 @@ func (s *Storage) lock(context.Context) error {
 		return s.fail("cannot look at it", err)
 	}
 	if isDeleted(info) {
+		s.close()
 		return s.deleted()
 	}
-	switch size := info.Size(); {
-	case size < s.tail.size:
-		return eventlog.Errorf(eventlog.StorageFailed, "Session file %s has shrunk from %d to %d bytes since it was read: open it again", s.path, s.tail.size, size)
-	case size > s.tail.size || s.unsure:
+	if !os.SameFile(info, s.was) {
+		return s.changed("was replaced by another")
+	}
+	size := info.Size()
+	if s.failed != nil {
+		if size, err = s.takeBackFailed(size); err != nil {
+			return err
+		}
+	}
+	switch {
+	case size < s.tail.start:
+		return s.changed(fmt.Sprintf("has shrunk from %d to %d bytes", s.tail.size, size))
+	case size != s.tail.size || s.tail.torn():
+		// A torn line may have been cut by another handle, and as much written in
+		// its place.
 		return s.catchUp(size)
 	}
 	return nil
+}
+
+// changed is the error for a file that others did more to than append. It is
+// left to them.
+func (s *Storage) changed(how string) error {
+	s.close()
+	return eventlog.Errorf(eventlog.StorageFailed, "Session file %s %s since it was read: open it again", s.path, how)
 }
 
 func (s *Storage) deleted() error {
@@ -110,6 +140,14 @@ func (s *Storage) deleted() error {
 // catchUp reads what others appended since the file was read.
 func (s *Storage) catchUp(size int64) error {
 	from := s.tail.start
+	var before [1]byte // there is a header, so from is not 0
+	if _, err := s.file.ReadAt(before[:], from-1); err != nil {
+		return s.fail("cannot read what others appended", err)
+	}
+	open := before[0] != '\n'
+	if open && !s.tail.open {
+		return s.changed("was rewritten")
+	}
 	in := lineReader{r: io.NewSectionReader(s.file, from, size-from), max: s.o.maxLine(), offset: from, line: s.tail.line}
 	var p parsed
 	for {
@@ -123,10 +161,16 @@ func (s *Storage) catchUp(size int64) error {
 		p.parse(ch, Options{MaxLine: s.o.MaxLine}) // a session that is open stays open
 	}
 	s.Load(p.entries)
+	s.damageMu.Lock()
+	s.damage = slices.DeleteFunc(s.damage, func(d Damage) bool { return d.Offset >= from })
 	s.damage = append(s.damage, p.damage...)
-	s.tail, s.unsure = in.tail, false
-	if !p.torn {
-		s.tail.start = s.tail.size
+	s.damageMu.Unlock()
+	s.tail = in.tail
+	if s.tail.size == from {
+		s.tail.open = open
+	}
+	if p.torn > 0 {
+		s.tail.start = p.torn
 	}
 	return nil
 }
@@ -138,6 +182,9 @@ func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
 	}
 	size := 1
 	for _, e := range entries {
+		if n := len(e.JSON()); n > s.o.maxLine() {
+			return eventlog.Errorf(eventlog.InvalidArgument, "Entry %s has %d bytes, more than the limit of %d for a line", e.ID(), n, s.o.maxLine())
+		}
 		size += len(e.JSON()) + 1
 	}
 	if err := s.cutTornTail(); err != nil {
@@ -150,15 +197,15 @@ func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
 	for _, e := range entries {
 		buf = appendLine(buf, e)
 	}
-	n, err := s.file.Write(buf)
-	if err == nil && n < len(buf) {
-		err = io.ErrShortWrite
-	}
+	err := writeAll(s.file, buf)
 	if err == nil && !s.o.NoSync {
 		err = s.file.Sync()
 	}
 	if err != nil {
-		return s.takeBack(err)
+		if left := s.takeBack(buf); left != nil {
+			err = fmt.Errorf("%w, and what was written cannot be taken back yet: %w", err, left)
+		}
+		return s.fail("cannot write", err)
 	}
 	lines := len(entries)
 	if s.tail.open {
@@ -176,16 +223,35 @@ func appendLine(dst []byte, e eventlog.Entry) []byte {
 }
 
 // takeBack cuts what a failed write left, so that the file is as before. Where
-// even that fails, the next append looks at the file first.
-func (s *Storage) takeBack(cause error) error {
-	if err := s.file.Truncate(s.tail.size); err != nil {
-		s.unsure = true
-	} else if !s.o.NoSync {
-		if err := s.file.Sync(); err != nil {
-			s.unsure = true
+// even that fails, the next append tries again first.
+func (s *Storage) takeBack(failed []byte) error {
+	err := s.file.Truncate(s.tail.size)
+	if err == nil && !s.o.NoSync {
+		err = s.file.Sync()
+	}
+	if s.failed = nil; err != nil {
+		s.failed = failed
+	}
+	return err
+}
+
+// takeBackFailed cuts what a write left that could not be taken back then, if
+// that is what stands there, and gives the file's size.
+func (s *Storage) takeBackFailed(size int64) (int64, error) {
+	if left := size - s.tail.size; left >= 0 && left <= int64(len(s.failed)) {
+		stands := make([]byte, left)
+		if _, err := s.file.ReadAt(stands, s.tail.size); err != nil && left > 0 {
+			return 0, s.fail("cannot read what a failed write left", err)
+		}
+		if bytes.HasPrefix(s.failed, stands) {
+			if err := s.takeBack(s.failed); err != nil {
+				return 0, s.fail("cannot take back a failed write", err)
+			}
+			return s.tail.size, nil
 		}
 	}
-	return s.fail("cannot write", cause)
+	s.failed = nil // others wrote here, who saw it
+	return size, nil
 }
 
 // cutTornTail sets a last line aside that has no newline and no entry in it.
@@ -193,17 +259,17 @@ func (s *Storage) cutTornTail() error {
 	if !s.tail.torn() {
 		return nil
 	}
-	torn := make([]byte, s.tail.size-s.tail.start)
-	if _, err := s.file.ReadAt(torn, s.tail.start); err != nil {
+	torn := make([]byte, 1+s.tail.size-s.tail.start) // and the byte before it
+	if _, err := s.file.ReadAt(torn, s.tail.start-1); err != nil {
 		return s.fail("cannot read the torn last line", err)
 	}
-	if err := s.setAside(torn); err != nil {
+	if err := s.setAside(torn[1:]); err != nil {
 		return err
 	}
 	if err := s.file.Truncate(s.tail.start); err != nil {
 		return s.fail("cannot cut the torn last line", err)
 	}
-	s.tail.size, s.tail.open = s.tail.start, false
+	s.tail.size, s.tail.open = s.tail.start, torn[0] != '\n'
 	return nil
 }
 
@@ -219,15 +285,15 @@ func (s *Storage) setAside(torn []byte) error {
 	if err != nil {
 		return s.fail("cannot set the torn last line aside", err)
 	}
-	f, err := s.o.openFile(s.path+damagedSuffix, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := s.o.openFile(s.path+damagedSuffix, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return s.fail("cannot set the torn last line aside", err)
 	}
 	err = f.Chmod(0o600)
 	if err == nil {
-		_, err = f.Write(append(line, '\n'))
+		err = writeLine(f, line)
 	}
-	if err == nil {
+	if err == nil && !s.o.NoSync {
 		err = f.Sync()
 	}
 	if closeErr := f.Close(); err == nil {
@@ -237,6 +303,32 @@ func (s *Storage) setAside(torn []byte) error {
 		return s.fail("cannot set the torn last line aside", err)
 	}
 	return nil
+}
+
+// writeLine appends a line to a file whose last line may be torn.
+func writeLine(f File, line []byte) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if size := info.Size(); size > 0 {
+		var last [1]byte
+		if _, err := f.ReadAt(last[:], size-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	return writeAll(f, append(line, '\n'))
+}
+
+func writeAll(w io.Writer, b []byte) error {
+	n, err := w.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
 }
 
 // damagedSuffix is what the name of a session's file gets for the bytes that
@@ -256,48 +348,52 @@ func (s *Storage) close() error {
 }
 
 // Create makes a session file with a header and the entries given. It fails with
-// [eventlog.ErrAlreadyExists] when there is such a file, and with
+// [eventlog.ErrAlreadyExists] when there is such a file, with
+// [eventlog.ErrInvalidArgument] for an id that is empty or no UTF-8, and with
 // [eventlog.ErrStorage]. The file appears whole or not at all.
 func Create(ctx context.Context, path string, m eventlog.Metadata, entries []eventlog.Entry, o Options) (*Storage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	m.Path = path
-	m.Header = m.HeaderText()
+	id := m.ID
+	m, err := parseHeader(path, m.HeaderText(), false)
+	if err != nil || m.ID != id {
+		return nil, eventlog.Errorf(eventlog.InvalidArgument, "a session cannot have the id %q", id)
+	}
 	size := len(m.Header) + 1
 	for _, e := range entries {
 		size += len(e.JSON()) + 1
 	}
-	if err := createWhole(path, o, func(w io.Writer) error {
+	info, err := createWhole(path, o, func(w io.Writer) error {
 		buf := make([]byte, 0, min(size, chunkSize)+4096)
 		buf = append(append(buf, m.Header...), '\n')
 		for _, e := range entries {
 			if buf = appendLine(buf, e); len(buf) >= chunkSize {
-				if _, err := w.Write(buf); err != nil {
+				if err := writeAll(w, buf); err != nil {
 					return err
 				}
 				buf = buf[:0]
 			}
 		}
-		_, err := w.Write(buf)
-		return err
-	}); err != nil {
+		return writeAll(w, buf)
+	})
+	if err != nil {
 		if os.IsExist(err) {
 			return nil, eventlog.Errorf(eventlog.AlreadyExists, "Session file %s exists already", path)
 		}
 		return nil, fileError("Failed to create session "+path, err)
 	}
 	end := int64(size)
-	return newStorage(path, Contents{Metadata: m, Entries: entries, tail: tail{size: end, start: end, line: len(entries) + 2}}, o), nil
+	return newStorage(path, info, Contents{Metadata: m, Entries: entries, tail: tail{size: end, start: end, line: len(entries) + 2}}, o), nil
 }
 
 // createWhole makes a file that did not exist: written beside its place, made
 // durable, then linked there, which fails if the name is taken meanwhile.
-func createWhole(path string, o Options, fill func(io.Writer) error) (err error) {
+func createWhole(path string, o Options, fill func(io.Writer) error) (info fs.FileInfo, err error) {
 	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s-%d.tmp", o.Source.SessionID(), os.Getpid()))
 	f, err := o.openFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.Remove(temp)
 	err = f.Chmod(0o600)
@@ -307,26 +403,29 @@ func createWhole(path string, o Options, fill func(io.Writer) error) (err error)
 	if err == nil && !o.NoSync {
 		err = f.Sync()
 	}
+	if err == nil {
+		info, err = f.Stat()
+	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.Link(temp, path); err != nil {
 		if os.IsExist(err) {
-			return err
+			return nil, err
 		}
 		// A file system without hard links.
 		if _, statErr := os.Lstat(path); statErr == nil {
-			return fs.ErrExist
+			return nil, fs.ErrExist
 		}
 		if err := os.Rename(temp, path); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if o.NoSync {
-		return nil
+		return info, nil
 	}
-	return syncDir(filepath.Dir(path))
+	return info, syncDir(filepath.Dir(path))
 }

@@ -334,6 +334,11 @@ func (v view) Tip() (eventlog.Head, error) {
 
 func (v view) Lookup(id string) (eventlog.Entry, bool, error) { return v.lookup(id) }
 
+func (v view) Exists(id string) (bool, error) {
+	_, ok := v.byID[id]
+	return ok, nil
+}
+
 // Append implements [eventlog.Storage].
 func (s *Storage) Append(ctx context.Context, b eventlog.Batch) (entries []eventlog.Entry, err error) {
 	err = s.write(ctx, func() ([]eventlog.Entry, error) {

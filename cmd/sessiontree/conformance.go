@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/conformance"
+	"github.com/sessiontree/sessiontree/eventlog/conformance/backends"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+)
+
+const conformanceLong = `conformance runs a backend against recorded answers of Pi's agent core: those
+that are packed into this program, or those in DIR, a folder with a folder for
+each group of cases. It prints each answer that is wrong, those that differ from
+Pi's on purpose, by rule, and last the line "N passed, N failed". The exit code
+is 1 if a case failed.
+
+--filter GLOB runs some of the cases: the pattern is matched against a case's
+group (handmade), its name (plan-a-plan-b), and both (handmade/plan-*).
+
+--json:
+{
+  "backend": name
+  "vectors": DIR or null for the packed ones
+  "passed", "failed", "notApplicable": numbers of cases
+  "byRule":  {rule: number of answers}
+  "cases":   [{"name", "status" ("passed", "failed" or "not_applicable"),
+             "reason" (why it is not applicable, or null),
+             "failures": [{"field", "want", "got"}],
+             "deviations": [{"rule", "field"}]}]
+}`
+
+func (c *cli) conformanceCommand() *cobra.Command {
+	var names []string
+	for _, b := range backends.All() {
+		names = append(names, b.Name)
+	}
+	var name, filter string
+	cmd := &cobra.Command{
+		Use:   "conformance [DIR]",
+		Short: "Compare a backend's answers with Pi's",
+		Long:  conformanceLong,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("one folder of vectors, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			backend, ok := backends.ByName(name)
+			if !ok {
+				return usagef(cmd, "--backend is %s, not %q", strings.Join(names, " or "), name)
+			}
+			options := conformance.Options{}
+			if filter != "" {
+				if _, err := path.Match(filter, ""); err != nil {
+					return usagef(cmd, "--filter %q is no pattern", filter)
+				}
+				options.Only = func(name string) bool { return matches(filter, name) }
+			}
+			vectors, dir := conformance.Vectors(), ""
+			if len(args) > 0 {
+				dir = args[0]
+				if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+					return eventlog.Errorf(eventlog.NotFound, "%s: no such folder", dir)
+				} else if err != nil {
+					return err
+				} else if !info.IsDir() {
+					return eventlog.Errorf(eventlog.NotFound, "%s is no folder", dir)
+				}
+				vectors = os.DirFS(dir)
+			}
+			report, err := conformance.Run(c.ctx, vectors, backend, options)
+			if err != nil {
+				return err
+			}
+			if len(report.Cases) == 0 {
+				return noCases(dir, filter)
+			}
+			if c.json {
+				c.out.answerJSON(reportJSON(report, dir))
+			} else if err := report.Write(c.out); err != nil {
+				return err
+			}
+			if report.Failed() > 0 {
+				return errFailed
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "backend", "jsonl", strings.Join(names, " or "))
+	cmd.Flags().StringVar(&filter, "filter", "", "run only the cases that the glob pattern matches")
+	return cmd
+}
+
+// noCases is an error: a run of nothing proves nothing.
+func noCases(dir, filter string) error {
+	where := "the packed vectors"
+	if dir != "" {
+		where = dir
+	}
+	if filter != "" {
+		return eventlog.Errorf(eventlog.NotFound, "no case of %s matches %q", where, filter)
+	}
+	return eventlog.Errorf(eventlog.NotFound, "%s holds no case", where)
+}
+
+// matches says whether a case is meant by a pattern that is known to be one.
+func matches(pattern, name string) bool {
+	for _, s := range []string{name, path.Dir(name), path.Base(name)} {
+		if ok, _ := path.Match(pattern, s); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func reportJSON(r *conformance.Report, dir string) js.Value {
+	notApplicable := 0
+	cases := make([]js.Value, len(r.Cases))
+	for i, k := range r.Cases {
+		status := "passed"
+		switch {
+		case k.NotApplicable != "":
+			status = "not_applicable"
+			notApplicable++
+		case len(k.Failures) > 0:
+			status = "failed"
+		}
+		failures := make([]js.Value, len(k.Failures))
+		for j, f := range k.Failures {
+			failures[j] = js.Fields(field("field", js.Text(f.Field)), field("want", js.Text(f.Want)), field("got", js.Text(f.Got)))
+		}
+		deviations := make([]js.Value, len(k.Deviations))
+		for j, d := range k.Deviations {
+			deviations[j] = js.Fields(field("rule", js.Text(string(d.Rule))), field("field", js.Text(d.Field)))
+		}
+		cases[i] = js.Fields(
+			field("name", js.Text(k.Name)),
+			field("status", js.Text(status)),
+			field("reason", optional(k.NotApplicable)),
+			field("failures", js.List(failures...)),
+			field("deviations", js.List(deviations...)))
+	}
+	by := r.ByRule()
+	var rules []js.Member
+	for _, rule := range conformance.Rules() {
+		if by[rule] > 0 {
+			rules = append(rules, field(string(rule), number(by[rule])))
+		}
+	}
+	return js.Fields(
+		field("backend", js.Text(r.Backend)),
+		field("vectors", optional(dir)),
+		field("passed", number(r.Passed())),
+		field("failed", number(r.Failed())),
+		field("notApplicable", number(notApplicable)),
+		field("byRule", js.Fields(rules...)),
+		field("cases", js.List(cases...)))
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+)
+
+// The exit codes. Scripts rely on them.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the answer is a failure
+	exitUsage  = 2 // the question was wrong
+)
+
+const rootLong = `sessiontree shows the session files of AI agents as what they are: trees.
+
+An agent's session is a log of entries, each below the one that it was appended
+to. A movable leaf says where the conversation goes on, and the model sees only
+the branch that leads to the leaf. What was tried and left stays in the tree.
+
+Nothing here changes a session file. Text from a file is shown with its control
+characters made visible; --json keeps every value, with such characters escaped.
+
+Exit codes:
+  0  the command has answered
+  1  the answer is a failure: no such file or entry, a session that cannot be
+     read, a conformance case that failed
+  2  wrong usage
+
+Errors go to stderr, with --json as {"error":{"code","message"}}. The codes are
+those of package eventlog (not_found, invalid_session, invalid_entry, …), usage,
+failed for a conformance run, and internal for all else. Damaged lines and
+suspicious entries never end a command: they are reported on stderr, with --json
+in the fields "damage" and "warnings" of the answer.`
+
+// cli is one run of the program.
+type cli struct {
+	ctx    context.Context
+	out    *output
+	stderr io.Writer
+
+	json  bool
+	color string
+	width int
+}
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c := &cli{ctx: ctx, stderr: stderr, out: newOutput(stdout)}
+	// Until the flags are read; and where reading them is what fails.
+	c.json = wantsJSON(args)
+	err := c.execute(args)
+	// What was answered before an error is part of the answer.
+	if flushErr := c.out.Flush(); flushErr != nil && (err == nil || isClosedPipe(flushErr)) {
+		err = flushErr
+	}
+	return c.finish(err)
+}
+
+func wantsJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}
+
+// usageError is a question that the program does not understand.
+type usageError struct {
+	err     error
+	command *cobra.Command
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(command *cobra.Command, format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...), command}
+}
+
+// errFailed ends a command whose output has said already what failed.
+var errFailed = errors.New("failed")
+
+func (c *cli) execute(args []string) error {
+	understood := false
+	root := &cobra.Command{
+		Use:           "sessiontree",
+		Short:         "Session trees of AI agents: show, check, explain",
+		Long:          rootLong,
+		Version:       version(),
+		Args:          knownCommand,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// How many letters a mistyped command may differ in to be suggested.
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.configure(cmd); err != nil {
+				return err
+			}
+			understood = true
+			return nil
+		},
+	}
+	root.SetVersionTemplate("sessiontree {{.Version}}\n")
+	if c.json {
+		root.SetVersionTemplate(js.Fields(field("version", js.Text(root.Version))).JSON() + "\n")
+	}
+	root.SetOut(c.out)
+	root.SetErr(c.stderr)
+	if args == nil {
+		args = []string{} // cobra takes nil for the process' own arguments
+	}
+	root.SetArgs(args)
+	flags := root.PersistentFlags()
+	flags.BoolVar(&c.json, "json", false, "answer in JSON (each command's help has the shape)")
+	flags.StringVar(&c.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always, never")
+	flags.IntVar(&c.width, "width", 0, "cut or wrap lines at so many cells (default the terminal's width, else 100)")
+	root.AddCommand(
+		c.demoCommand(),
+		c.treeCommand(),
+		c.branchCommand(),
+		c.contextCommand(),
+		c.statsCommand(),
+		c.conformanceCommand(),
+	)
+	command, err := root.ExecuteContextC(c.ctx)
+	if err != nil && !understood {
+		return &usageError{err, command}
+	}
+	return err
+}
+
+// knownCommand is asked about what stands where a command should.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("unknown command %q", args[0])
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		message += ", did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return errors.New(message)
+}
+
+// configure takes the flags that every command has.
+func (c *cli) configure(cmd *cobra.Command) error {
+	switch c.color {
+	case "auto":
+	case "always":
+		c.out.color = true
+	case "never":
+		c.out.color = false
+	default:
+		return usagef(cmd, "--color is auto, always or never, not %q", c.color)
+	}
+	if c.width < 0 {
+		return usagef(cmd, "--width is a number of cells, not %d", c.width)
+	}
+	if c.width > 0 {
+		c.out.width, c.out.wraps = max(c.width, minWidth), true
+	}
+	return nil
+}
+
+// finish reports err and gives the exit code.
+func (c *cli) finish(err error) int {
+	var usage *usageError
+	switch {
+	case err == nil, isClosedPipe(err):
+		// Whoever reads (head, a pager that was left) has seen enough.
+		return exitOK
+	case errors.Is(err, errFailed):
+		if c.json {
+			c.reportJSON("failed", err)
+		}
+		return exitFailed
+	case errors.As(err, &usage):
+		if c.json {
+			c.reportJSON("usage", err)
+			return exitUsage
+		}
+		c.complain(err.Error())
+		if usage.command != nil {
+			fmt.Fprintf(c.stderr, "Usage: %s\nTry '%s --help'.\n", usageLine(usage.command), usage.command.CommandPath())
+		}
+		return exitUsage
+	}
+	if c.json {
+		c.reportJSON(codeOf(err), err)
+	} else {
+		c.complain(err.Error())
+	}
+	return exitFailed
+}
+
+func usageLine(command *cobra.Command) string {
+	if command.HasAvailableSubCommands() {
+		return command.CommandPath() + " COMMAND [flags]"
+	}
+	return command.UseLine()
+}
+
+// complain writes a line to stderr, behind what stdout holds so far.
+func (c *cli) complain(message string) {
+	c.out.Flush()
+	fmt.Fprintf(c.stderr, "sessiontree: %s\n", safe(message))
+}
+
+func (c *cli) reportJSON(code string, err error) {
+	c.out.Flush()
+	v := js.Fields(field("error", js.Fields(
+		field("code", js.Text(code)),
+		field("message", js.Text(err.Error())))))
+	c.stderr.Write(append(appendSafeJSON(nil, v.JSON()), '\n'))
+}
+
+func codeOf(err error) string {
+	if code := eventlog.CodeOf(err); code != "" {
+		return string(code)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return string(eventlog.NotFound)
+	case errors.Is(err, fs.ErrExist):
+		return string(eventlog.AlreadyExists)
+	}
+	return "internal"
+}
+
+// isClosedPipe says whether writing failed since nobody reads any more. Windows
+// has two numbers for it that are not EPIPE.
+func isClosedPipe(err error) bool {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		return true
+	}
+	const brokenPipe, noData = syscall.Errno(109), syscall.Errno(232)
+	return runtime.GOOS == "windows" && (errors.Is(err, brokenPipe) || errors.Is(err, noData))
+}
+
+// fileError names the file in an error that does not.
+func fileError(path string, err error) error {
+	if err == nil || strings.Contains(err.Error(), path) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// version is what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	details := []string{}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			details = append(details, s.Value[:12])
+		case s.Key == "vcs.modified" && s.Value == "true":
+			details = append(details, "modified")
+		}
+	}
+	details = append(details, info.GoVersion, runtime.GOOS+"/"+runtime.GOARCH)
+	return v + " (" + strings.Join(details, ", ") + ")"
+}
+
+// terminalOf is the terminal that w is, and its width.
+func terminalOf(w io.Writer) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width, true
+	}
+	return defaultWidth, true
+}

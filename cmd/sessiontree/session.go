@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/eventlog/jsonl"
+)
+
+// source is a session file that a command was asked about.
+type source struct {
+	*eventlog.Session
+	path   string
+	damage []jsonl.Damage
+	meta   eventlog.Metadata
+	name   string
+}
+
+// fileCommand is a command about one session file.
+func (c *cli) fileCommand(use, short, long string, run func(*source) error) *cobra.Command {
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Long:  long,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return errors.New("which session file?")
+			case len(args) > 1:
+				return fmt.Errorf("one session file, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := c.open(args[0], strict)
+			if err != nil {
+				return fileError(args[0], err)
+			}
+			defer s.Close()
+			return fileError(args[0], run(s))
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "refuse a damaged file, as Pi does, instead of showing what can be read")
+	return cmd
+}
+
+func (c *cli) open(path string, strict bool) (*source, error) {
+	storage, err := jsonl.Open(c.ctx, path, jsonl.Options{Strict: strict})
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, eventlog.Errorf(eventlog.NotFound, "%s: no such file", path)
+		}
+		return nil, err
+	}
+	s := &source{Session: eventlog.NewSession(storage), path: path, damage: storage.Damage()}
+	if s.meta, err = s.Metadata(c.ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	// A name that is no text is a warning, not an error: see [check].
+	if s.name, err = s.Name(c.ctx); err != nil && eventlog.CodeOf(err) != eventlog.InvalidEntry {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *source) json() js.Value {
+	return js.Fields(
+		field("id", js.Text(s.meta.ID)),
+		field("name", optional(s.name)),
+		field("createdAt", js.Text(s.meta.CreatedAt)),
+		field("cwd", js.Text(s.meta.CWD)),
+		field("parentSession", s.meta.ParentSession.Value()),
+		field("metadata", orNull(s.meta.Metadata)),
+		field("file", js.Text(s.path)))
+}
+
+// sessionShape documents [source.json] and what stands beside it in each answer.
+const sessionShape = `
+  "session": {"id", "name" (or null), "createdAt", "cwd", "parentSession" (or
+             null), "metadata" (or null), "file"}
+  "damage":  [{"line", "offset", "length", "reason"}], lines that could not be
+             read: number in the file, byte range, why`
+
+func damageJSON(damage []jsonl.Damage) js.Value {
+	values := make([]js.Value, len(damage))
+	for i, d := range damage {
+		values[i] = js.Fields(
+			field("line", number(d.Line)),
+			field("offset", number(int(d.Offset))),
+			field("length", number(int(d.Length))),
+			field("reason", js.Text(d.Reason)))
+	}
+	return js.List(values...)
+}
+
+// maxReports bounds how many damaged lines, and how many warnings of a kind, are
+// written out for people. JSON has them all.
+const maxReports = 10
+
+// reportDamage tells of damaged lines on stderr.
+func (c *cli) reportDamage(s *source) {
+	if c.json {
+		return
+	}
+	for i, d := range s.damage {
+		if i == maxReports {
+			c.complain(fmt.Sprintf("%s: %d more damaged places", s.path, len(s.damage)-i))
+			return
+		}
+		c.complain(fmt.Sprintf("%s:%d: %s", s.path, d.Line, damageText(d)))
+	}
+}
+
+func damageText(d jsonl.Damage) string {
+	return fmt.Sprintf("%d bytes from offset %d set aside: %s", d.Length, d.Offset, d.Reason)
+}
+
+// reportWarnings tells of suspicious entries on stderr.
+func (c *cli) reportWarnings(s *source, warnings []warning) {
+	if c.json {
+		return
+	}
+	for _, line := range warningLines(warnings) {
+		c.complain(s.path + ": warning: " + line)
+	}
+}
+
+// warningLines are the warnings for people, each kind cut off at maxReports.
+func warningLines(warnings []warning) []string {
+	var out []string
+	seen := map[string]int{}
+	for _, w := range warnings {
+		if seen[w.code]++; seen[w.code] <= maxReports {
+			out = append(out, w.message)
+		}
+	}
+	for _, w := range warnings {
+		if n := seen[w.code]; n > maxReports {
+			out = append(out, fmt.Sprintf("%d more of the kind %s", n-maxReports, w.code))
+			seen[w.code] = 0
+		}
+	}
+	return out
+}
+
+func warningsJSON(warnings []warning) js.Value {
+	values := make([]js.Value, len(warnings))
+	for i, w := range warnings {
+		values[i] = js.Fields(
+			field("code", js.Text(w.code)),
+			field("entry", w.entry.Value()),
+			field("message", js.Text(w.message)))
+	}
+	return js.List(values...)
+}
+
+// from is the --from flag as an entry; none is the leaf.
+func from(cmd *cobra.Command, id string) eventlog.Ref {
+	if cmd.Flags().Changed("from") {
+		return eventlog.At(id)
+	}
+	return eventlog.None()
+}
