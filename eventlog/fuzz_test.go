@@ -118,13 +118,14 @@ func canonicals(messages []eventlog.Message) []string {
 // FuzzBranchWalk makes small logs of entries with ids, parents and boundaries
 // from few names, and compares all walks with the naive ones.
 func FuzzBranchWalk(f *testing.F) {
-	f.Add([]byte{0, 1, 0, 0, 0, 2, 1, 0, 0, 3, 2, 0})                // a chain
-	f.Add([]byte{0, 1, 2, 0, 0, 2, 1, 0})                            // a cycle
-	f.Add([]byte{0, 1, 1, 0, 2, 2, 1, 1})                            // itself
-	f.Add([]byte{0, 1, 3, 0, 0, 2, 1, 0, 2, 3, 2, 1, 0, 4, 3, 0})    // a cycle with a compaction
-	f.Add([]byte{0, 1, 0, 0, 2, 2, 1, 1, 2, 3, 2, 2, 1, 4, 3, 2})    // two compactions, a move
-	f.Add([]byte{0, 1, 0, 0, 3, 2, 1, 0, 0, 2, 2, 0, 1, 5, 2, 7})    // an id twice, a move to nowhere
-	f.Add([]byte{5, 1, 8, 0, 4, 2, 1, 1, 0, 3, 7, 0, 2, 4, 3, 4, 9}) // a hole, a label
+	f.Add([]byte{0, 1, 0, 0, 0, 2, 1, 0, 0, 3, 2, 0})                         // a chain
+	f.Add([]byte{0, 1, 2, 0, 0, 2, 1, 0})                                     // a cycle
+	f.Add([]byte{0, 1, 1, 0, 2, 2, 1, 1})                                     // itself
+	f.Add([]byte{0, 1, 3, 0, 0, 2, 1, 0, 2, 3, 2, 1, 0, 4, 3, 0})             // a cycle with a compaction
+	f.Add([]byte{0, 1, 2, 0, 0, 2, 3, 0, 2, 3, 4, 1, 0, 4, 5, 0, 0, 5, 1, 0}) // one that is longer than the log
+	f.Add([]byte{0, 1, 0, 0, 2, 2, 1, 1, 2, 3, 2, 2, 1, 4, 3, 2})             // two compactions, a move
+	f.Add([]byte{0, 1, 0, 0, 3, 2, 1, 0, 0, 2, 2, 0, 1, 5, 2, 7})             // an id twice, a move to nowhere
+	f.Add([]byte{5, 1, 8, 0, 4, 2, 1, 1, 0, 3, 7, 0, 2, 4, 3, 4, 9})          // a hole, a label
 	f.Fuzz(func(t *testing.T, program []byte) {
 		if len(program) > 4*40 {
 			return

@@ -291,10 +291,14 @@ func TestReport_C7_ACycleThatABoundaryCuts(t *testing.T) {
 		user("below", "b", "below"),
 		compaction("own", "x", "own"), user("x", "own", "x"),
 	)...)
+	alone := inMemory(entriesOf(t, s)[:5]...) // nearly twice as long as the log
+	for _, s := range []*eventlog.Session{s, alone} {
+		require.Equal(t, "a e d c b a", branchOf(t, s, eventlog.At("a")), "around once")
+		require.Equal(t, "a e d c", branchOf(t, s, eventlog.At("c")))
+		require.Equal(t, "a e d c b a e", branchOf(t, s, eventlog.At("e")))
+		require.Equal(t, "a e d c b a e d", branchOf(t, s, eventlog.At("d")))
+	}
 	require.Equal(t, "a e d c b below", branchOf(t, s, eventlog.At("below")))
-	require.Equal(t, "a e d c b a", branchOf(t, s, eventlog.At("a")), "around once")
-	require.Equal(t, "a e d c", branchOf(t, s, eventlog.At("c")))
-	require.Equal(t, "a e d c b a e", branchOf(t, s, eventlog.At("e")))
 	require.Equal(t, "own x own", branchOf(t, s, eventlog.At("own")))
 	require.Equal(t, "own x own x", branchOf(t, s, eventlog.At("x")))
 	entries, err := s.ContextEntries(t.Context(), eventlog.At("x"))

@@ -123,8 +123,10 @@ func TestModelSummarizerTriesPassingFailuresAgain(t *testing.T) {
 	t.Run("called off while it waits", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		m := eventlog.ModelSummarizer{
-			Complete: func(context.Context, eventlog.Completion) (eventlog.Message, error) { return answer(t, failed("overloaded")), nil },
-			Retry:    eventlog.Retry{Max: 3, Delay: time.Hour, Scheduled: func(int, int, time.Duration, string) { cancel() }},
+			Complete: func(context.Context, eventlog.Completion) (eventlog.Message, error) {
+				return answer(t, failed("overloaded")), nil
+			},
+			Retry: eventlog.Retry{Max: 3, Delay: time.Hour, Scheduled: func(int, int, time.Duration, string) { cancel() }},
 		}
 		s := inMemory(navigable(t)...)
 		n, err := s.Navigate(ctx, "a1", eventlog.NavigateOptions{Summarize: true, Summarizer: m.Summarize})

@@ -32,6 +32,7 @@ var behaviours = []struct {
 	{"labels and names are trimmed", labelsAndNames},
 	{"windows and types find their entries", windowsAndTypes},
 	{"raw appends take what appends refuse", rawAppends},
+	{"a branch may end in its second round of a cycle", secondRound},
 	{"a leaf that cannot be read can be left", unreadableLeaf},
 	{"a huge entry comes back whole", hugeEntry},
 	{"a deep chain is answered", deepChain},
@@ -728,6 +729,35 @@ func rawAppends(k *kit) {
 	branch, err := s.Branch(k.ctx, eventlog.None())
 	k.must(err)
 	k.equal("the branch", js.Texts("twice", e.ID()).JSON(), idList(branch).JSON())
+	k.sameElsewhere(s)
+}
+
+// secondRound has cycles of parents that Pi leaves, because a compaction that it
+// passes keeps an entry that it comes by again.
+func secondRound(k *kit) {
+	s := k.create("round")
+	k.must(s.Storage().AppendRaw(k.ctx,
+		k.raw("message", "a", "c", rawMessage),
+		k.raw("message", "b", "a", rawMessage),
+		k.raw("compaction", "c", "b", `,"summary":"s","firstKeptEntryId":"a"`),
+		k.raw("compaction", "d", "e", `,"summary":"d","firstKeptEntryId":"nothing"`),
+		k.raw("compaction", "e", "d", `,"summary":"e","firstKeptEntryId":"d"`),
+		k.raw("message", "f", "d", rawMessage),
+	))
+	for from, want := range map[string]struct{ branch, context []string }{
+		"a": {[]string{"a", "b", "c", "a"}, []string{"c", "a", "b", "a"}},
+		"d": {[]string{"d", "e", "d"}, []string{"d", "e", "d"}},
+		"f": {[]string{"d", "e", "d", "f"}, []string{"d", "e", "d", "f"}},
+	} {
+		branch, err := s.Branch(k.ctx, eventlog.At(from))
+		if err != nil || !slices.Equal(ids(branch), want.branch) {
+			k.Errorf("the branch of %s is %v, %v", from, ids(branch), err)
+		}
+		context, err := s.ContextEntries(k.ctx, eventlog.At(from))
+		if err != nil || !slices.Equal(ids(context), want.context) {
+			k.Errorf("the context of %s is %v, %v", from, ids(context), err)
+		}
+	}
 	k.sameElsewhere(s)
 }
 

@@ -1,5 +1,5 @@
 // Package conformance is the one suite that every backend runs. It holds Pi's
-// own answers (packed; see [Vectors]) to some three hundred sessions, a runner
+// own answers (packed; see [Vectors]) to 207 sessions and files, a runner
 // that compares a backend's answers with them, and tests of the behaviour that
 // Pi does not have: appends in parallel, retries, all or nothing, closing.
 //

@@ -27,6 +27,10 @@ func tryLock(fd uintptr) (bool, error) {
 	}
 }
 
+// unlock gives the lock back. Closing alone would not, for as long as a process
+// that was forked meanwhile, and has not come to its exec, shares the open file.
+func unlock(fd uintptr) { unix.Flock(int(fd), unix.LOCK_UN) }
+
 // isDeleted says whether an open file has no name any more.
 func isDeleted(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)

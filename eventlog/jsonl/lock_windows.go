@@ -22,5 +22,11 @@ func tryLock(fd uintptr) (bool, error) {
 	return err == nil, err
 }
 
+// unlock gives the lock back.
+func unlock(fd uintptr) {
+	at := windows.Overlapped{OffsetHigh: lockOffset}
+	windows.UnlockFileEx(windows.Handle(fd), 0, 1, 0, &at)
+}
+
 // isDeleted is never so on Windows, which does not delete open files.
 func isDeleted(fs.FileInfo) bool { return false }

@@ -203,6 +203,9 @@ func TestReport_A3_ATornLineGluedToTheHeader(t *testing.T) {
 		require.Equal(t, header, m.Header)
 		require.Contains(t, read(t, path)+setAside(t, path), one[:cut], "no byte is lost")
 		closed(t, s)
+		if cut < len(one) {
+			require.Equal(t, []string{"new"}, ids(t, open(t, path, piStrict)), "Pi can read it now")
+		}
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,10 +29,12 @@ type faults struct {
 	effect int  // what a write that fails has done: nothing, half, all of it; 3 is half of it, told as a short write
 	done   int
 	failed []string // the operations that failed
+	ops    []string // all of them
 }
 
 func (f *faults) fails(op string) bool {
 	f.done++
+	f.ops = append(f.ops, op)
 	if f.at == 0 || f.done < f.at || f.done > f.at && !f.sticky {
 		return false
 	}
@@ -224,6 +228,34 @@ func TestReport_O2_G2_AFailedWriteChangesNothing(t *testing.T) {
 	}
 	for _, op := range []string{"open", "stat", "write", "sync", "truncate", "read", "chmod", "close"} {
 		require.True(t, seen[op], "%s was made to fail", op)
+	}
+}
+
+// TestReport_O1_OnTheDiskWhenAppendReturned: each append is one write, and a sync
+// behind it; so is the first user message of a new session.
+func TestReport_O1_OnTheDiskWhenAppendReturned(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		synced := func(ops ...string) []string {
+			return slices.DeleteFunc(ops, func(op string) bool { return noSync && op == "sync" })
+		}
+		f := &faults{}
+		repo := jsonl.NewRepo(t.TempDir(), jsonl.Options{OpenFile: f.open, NoSync: noSync})
+		s, err := repo.Create(t.Context(), eventlog.CreateOptions{ID: "s", CWD: "/p"})
+		require.NoError(t, err)
+		require.Equal(t, synced("open", "chmod", "write", "sync", "stat", "close"), f.ops)
+		f.ops = nil
+		_, err = s.AppendMessage(t.Context(), eventlog.UserMessage("first", time.UnixMilli(1)))
+		require.NoError(t, err)
+		require.Equal(t, synced("open", "stat", "write", "sync"), f.ops)
+		f.ops = nil
+		_, err = s.Append(t.Context(), message("a"), message("b"), message("c"))
+		require.NoError(t, err)
+		require.Equal(t, synced("stat", "write", "sync"), f.ops)
+		f.ops = nil
+		_, err = s.MoveTo(t.Context(), eventlog.None(), &eventlog.Summary{Text: "s"})
+		require.NoError(t, err)
+		require.Equal(t, synced("stat", "write", "sync"), f.ops, "the move and its summary are one write")
+		require.NoError(t, s.Close())
 	}
 }
 

@@ -341,6 +341,7 @@ func (s *Storage) close() error {
 	}
 	f := s.file
 	s.file = nil
+	unlock(f.Fd())
 	if err := f.Close(); err != nil {
 		return &eventlog.Error{Code: eventlog.StorageFailed, Message: "Failed to close session " + s.path, Err: err}
 	}

@@ -1,0 +1,34 @@
+//go:build unix
+
+package sqlitestore
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryLock takes the exclusive lock of an open file. It belongs to the open file,
+// so two handles of one process exclude each other too, and it goes when the
+// file is closed, also by the end of the process.
+func tryLock(fd uintptr) (bool, error) {
+	for {
+		err := unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, unix.EINTR):
+			return false, err
+		}
+	}
+}
+
+// isDeleted says whether an open file has no name any more.
+func isDeleted(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink == 0
+}

@@ -1,0 +1,274 @@
+package sqlitestore
+
+import (
+	"context"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/projections"
+)
+
+// Create implements [eventlog.Repo].
+func (s *Store) Create(ctx context.Context, o eventlog.CreateOptions) (*eventlog.Session, error) {
+	m, err := s.metadata(o)
+	if err != nil {
+		return nil, err
+	}
+	return s.create(ctx, m, projections.SessionCreated, nil, nil)
+}
+
+func (s *Store) metadata(o eventlog.CreateOptions) (eventlog.Metadata, error) {
+	if o.ID == "" {
+		o.ID = s.o.Source.SessionID()
+	}
+	if o.Metadata.Exists() && o.Metadata.Kind() != js.Object {
+		return eventlog.Metadata{}, eventlog.Errorf(eventlog.InvalidArgument, "the metadata of a session is an object, not %s", o.Metadata.Kind())
+	}
+	m := eventlog.Metadata{ID: o.ID, CreatedAt: s.o.Source.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
+	m.Header = m.HeaderText()
+	return m, nil
+}
+
+// forkPoint is where a fork was cut.
+type forkPoint struct {
+	source int64
+	entry  string // "" for a fork of the whole log
+}
+
+// create makes a session in one transaction: its row, its event, and what fill
+// writes into it.
+func (s *Store) create(ctx context.Context, m eventlog.Metadata, event string, from *forkPoint, fill func(ctx context.Context, tx *projections.Tx, key int64) error) (*eventlog.Session, error) {
+	st := &Storage{store: s, meta: m}
+	err := s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		var one int
+		taken, err := tx.Row(ctx, "SELECT 1 FROM sessions WHERE id = ?", []any{m.ID}, &one)
+		if err != nil {
+			return err
+		}
+		if taken {
+			return eventlog.Errorf(eventlog.AlreadyExists, "Session %s exists already", m.ID)
+		}
+		var source, entry any
+		if from != nil {
+			source = from.source
+			if from.entry != "" {
+				entry = from.entry
+			}
+		}
+		r, err := tx.Exec(ctx, "INSERT INTO sessions (id, created_at, cwd, parent_session, source, fork_entry, header) VALUES (?, ?, ?, ?, ?, ?, ?)",
+			m.ID, m.CreatedAt, m.CWD, nullable(m.ParentSession), source, entry, m.Header)
+		if err != nil {
+			return err
+		}
+		if st.key, err = r.LastInsertId(); err != nil {
+			return err
+		}
+		if err := s.insertSessionEvent(ctx, tx, st.key, event, m.CreatedAt, m.Header); err != nil {
+			return err
+		}
+		if fill != nil {
+			return fill(ctx, tx, st.key)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return eventlog.NewSession(st), nil
+}
+
+// insertSessionEvent appends an event of a session itself.
+func (s *Store) insertSessionEvent(ctx context.Context, tx *projections.Tx, session int64, typ, at, payload string) error {
+	r, err := tx.Exec(ctx, insertEvent, session, 0, nil, nil, typ, at, payload)
+	if err != nil {
+		return err
+	}
+	seq, err := r.LastInsertId()
+	if err != nil {
+		return err
+	}
+	return s.apply(ctx, tx, []projections.Event{{Seq: seq, Session: session, Type: typ}})
+}
+
+// row is a row of sessions.
+type row struct {
+	key    int64
+	header string
+	meta   eventlog.Metadata
+}
+
+const sessionColumns = "key, id, created_at, cwd, parent_session, header"
+
+func scanSession(scan func(dest ...any) error) (r row, err error) {
+	var parent *string
+	if err := scan(&r.key, &r.meta.ID, &r.meta.CreatedAt, &r.meta.CWD, &parent, &r.meta.Header); err != nil {
+		return r, err
+	}
+	if parent != nil {
+		r.meta.ParentSession = eventlog.At(*parent)
+	}
+	if extra := js.Trusted(r.meta.Header).Get("metadata"); extra.Kind() == js.Object {
+		r.meta.Metadata = extra
+	}
+	return r, nil
+}
+
+// Open implements [eventlog.Repo]: the session with the id.
+func (s *Store) Open(ctx context.Context, m eventlog.Metadata) (*eventlog.Session, error) {
+	st, err := s.session(ctx, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	return eventlog.NewSession(st), nil
+}
+
+func (s *Store) session(ctx context.Context, id string) (*Storage, error) {
+	st := &Storage{store: s}
+	err := s.read(ctx, func(tx *projections.Tx) error {
+		rows, err := tx.Rows(ctx, "SELECT "+sessionColumns+" FROM sessions WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		if !rows.Next() {
+			if err := rows.Err(); err != nil {
+				return err
+			}
+			return eventlog.Errorf(eventlog.NotFound, "Session not found: %s", id)
+		}
+		r, err := scanSession(rows.Scan)
+		st.key, st.meta = r.key, r.meta
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// List implements [eventlog.Repo].
+func (s *Store) List(ctx context.Context, cwd string) ([]eventlog.Listed, error) {
+	var listed []eventlog.Listed
+	err := s.read(ctx, func(tx *projections.Tx) error {
+		rows, err := tx.Rows(ctx, "SELECT "+sessionColumns+" FROM sessions WHERE ?1 = '' OR cwd = ?1 ORDER BY key", cwd)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			r, err := scanSession(rows.Scan)
+			if err != nil {
+				return err
+			}
+			listed = append(listed, eventlog.Listed{Metadata: r.meta})
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	eventlog.SortNewestFirst(listed)
+	return listed, nil
+}
+
+// Delete implements [eventlog.Repo]: the session's entries and views go, in one
+// transaction; the event of its end stays, and a tombstone, so that an import of
+// the same file does not bring it back by accident.
+func (s *Store) Delete(ctx context.Context, m eventlog.Metadata) error {
+	return s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		var key int64
+		ok, err := tx.Row(ctx, "SELECT key FROM sessions WHERE id = ?", []any{m.ID}, &key)
+		if err != nil || !ok {
+			return err
+		}
+		now := s.o.Source.Time()
+		for _, step := range []struct {
+			query string
+			args  []any
+		}{
+			{"INSERT INTO guards (session, reason, at) VALUES (?, 'session deleted', ?)", []any{key, now}},
+			{"DELETE FROM events WHERE session = ?", []any{key}},
+			{"DELETE FROM guards WHERE session = ?", []any{key}},
+			{"DELETE FROM sessions WHERE key = ?", []any{key}},
+			{"INSERT INTO tombstones (id, deleted_at) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET deleted_at = ?2", []any{m.ID, now}},
+		} {
+			// The rows of the branch set are found through the events: they go when the
+			// event of the deletion is applied, below.
+			if _, err := tx.Exec(ctx, step.query, step.args...); err != nil {
+				return err
+			}
+		}
+		return s.insertSessionEvent(ctx, tx, key, projections.SessionDeleted, now, "{}")
+	})
+}
+
+// Fork implements [eventlog.Repo].
+func (s *Store) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.ForkOptions) (*eventlog.Session, error) {
+	from, err := s.session(ctx, source.ID)
+	if err != nil {
+		return nil, err
+	}
+	if o.ParentSession.IsNone() {
+		o.ParentSession = eventlog.At(from.meta.ID)
+	}
+	if !o.Metadata.Exists() {
+		o.Metadata = from.meta.Metadata
+	}
+	m, err := s.metadata(o.CreateOptions)
+	if err != nil {
+		return nil, err
+	}
+	point := &forkPoint{from.key, o.EntryID}
+	if o.EntryID == "" {
+		return s.create(ctx, m, projections.SessionForked, point, func(ctx context.Context, tx *projections.Tx, key int64) error {
+			return s.copyLog(ctx, tx, from.key, key)
+		})
+	}
+	entries, err := eventlog.NewSession(from).ForkEntries(ctx, o.EntryID, o.Position)
+	if err != nil {
+		return nil, err
+	}
+	return s.create(ctx, m, projections.SessionForked, point, func(ctx context.Context, tx *projections.Tx, key int64) error {
+		return s.insertInto(ctx, tx, key, entries)
+	})
+}
+
+// copyLog copies a whole log, and its branch views, inside the database: nothing
+// is parsed again. The session's own event was the last to be written.
+func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64) error {
+	if h, err := projections.ReadHead(ctx, tx, from); err != nil {
+		return err
+	} else if h == nil {
+		return eventlog.Errorf(eventlog.NotFound, "the session was deleted")
+	}
+	var base int64
+	if _, err := tx.Row(ctx, "SELECT max(seq) FROM events", nil, &base); err != nil {
+		return err
+	}
+	// AUTOINCREMENT gives the copies base+1, base+2, … in the order of n.
+	r, err := tx.Exec(ctx, `INSERT INTO events (session, n, id, parent, type, timestamp, payload)
+		SELECT ?, n, id, parent, type, timestamp, payload FROM events WHERE session = ? AND n > 0 ORDER BY n`, to, from)
+	if err != nil {
+		return err
+	}
+	copied, err := r.RowsAffected()
+	if err != nil {
+		return err
+	}
+	if err := s.branch.Copy(ctx, tx, from, to, base); err != nil {
+		return err
+	}
+	return projections.WriteCheckpoint(ctx, tx, s.branch, base+copied)
+}
+
+// Add takes a session that was read from elsewhere, exactly as it is: nothing is
+// checked, and a log that is irregular is answered as the reference walk answers
+// it. It fails with [eventlog.ErrAlreadyExists].
+func (s *Store) Add(ctx context.Context, m eventlog.Metadata, entries []eventlog.Entry) (*eventlog.Session, error) {
+	if m.Header == "" {
+		m.Header = m.HeaderText()
+	}
+	return s.create(ctx, m, projections.SessionCreated, nil, func(ctx context.Context, tx *projections.Tx, key int64) error {
+		return s.insertInto(ctx, tx, key, entries)
+	})
+}

@@ -1,0 +1,384 @@
+package sqlitestore
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/projections"
+	"github.com/sessiontree/sessiontree/query"
+)
+
+// Storage is one session of a [Store]: an [eventlog.Storage].
+type Storage struct {
+	store  *Store
+	key    int64
+	meta   eventlog.Metadata
+	closed atomic.Bool
+}
+
+func (s *Storage) check() error {
+	if s.closed.Load() {
+		return eventlog.Errorf(eventlog.Closed, "the session is closed")
+	}
+	return nil
+}
+
+func (s *Storage) deleted() error {
+	return eventlog.Errorf(eventlog.NotFound, "Session %s was deleted", s.meta.ID)
+}
+
+// read runs f in one snapshot of the database.
+func (s *Storage) read(ctx context.Context, f func(tx *projections.Tx) error) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	return s.store.read(ctx, f)
+}
+
+// Metadata implements [eventlog.Storage].
+func (s *Storage) Metadata(ctx context.Context) (eventlog.Metadata, error) {
+	if err := ctx.Err(); err != nil {
+		return eventlog.Metadata{}, err
+	}
+	return s.meta, s.check()
+}
+
+// Head implements [eventlog.Storage].
+func (s *Storage) Head(ctx context.Context) (head eventlog.Head, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		v := &view{ctx: ctx, tx: tx, key: s.key}
+		head, err = v.Tip()
+		if err != nil {
+			return err
+		}
+		if head.Leaf.IsNone() {
+			return nil
+		}
+		if ok, err := v.Exists(head.Leaf.ID()); err != nil || ok {
+			return err
+		}
+		return notFound(eventlog.InvalidSession, head.Leaf.ID())
+	})
+	return head, err
+}
+
+func notFound(code eventlog.Code, id string) error {
+	return eventlog.Errorf(code, "Entry %s not found", id)
+}
+
+// Entry implements [eventlog.Storage].
+func (s *Storage) Entry(ctx context.Context, id string) (e eventlog.Entry, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		found, ok, err := (&view{ctx: ctx, tx: tx, key: s.key}).Lookup(id)
+		if err == nil && !ok {
+			err = notFound(eventlog.NotFound, id)
+		}
+		e = found
+		return err
+	})
+	return e, err
+}
+
+// page is how many entries are read at a time: a cursor left open would hold a
+// snapshot, and with it the WAL.
+const page = 512
+
+// Entries implements [eventlog.Storage].
+func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[eventlog.Entry, error] {
+	return func(yield func(eventlog.Entry, error) bool) {
+		if after < 0 || limit < 0 {
+			yield(eventlog.Entry{}, eventlog.Errorf(eventlog.InvalidArgument, "a window starts at 0 or later and holds 0 entries or more, not %d from %d", limit, after))
+			return
+		}
+		for limit > 0 {
+			var entries []eventlog.Entry
+			want := min(limit, page)
+			err := s.read(ctx, func(tx *projections.Tx) error {
+				rows, err := tx.Rows(ctx, "SELECT payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", s.key, after, want)
+				if err != nil {
+					return err
+				}
+				entries, err = query.Entries(rows, nil)
+				return err
+			})
+			if err != nil {
+				yield(eventlog.Entry{}, err)
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(entries) < want {
+				return
+			}
+			after += len(entries)
+			limit -= len(entries)
+		}
+	}
+}
+
+// Find implements [eventlog.Storage].
+func (s *Storage) Find(ctx context.Context, t eventlog.Type) (entries []eventlog.Entry, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		rows, err := tx.Rows(ctx, "SELECT payload FROM events WHERE session = ? AND n > 0 AND type = ? ORDER BY n", s.key, string(t))
+		if err != nil {
+			return err
+		}
+		entries, err = query.Entries(rows, nil)
+		return err
+	})
+	return entries, err
+}
+
+// Branch implements [eventlog.Storage].
+func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []eventlog.Entry, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		if from.IsNone() {
+			return nil
+		}
+		irregular, err := s.irregular(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if irregular {
+			branch, err = s.walk(ctx, tx, from.ID())
+			return err
+		}
+		p, err := query.Locate(ctx, tx, s.key, from.ID())
+		if err != nil {
+			return err
+		}
+		stop, err := query.Stop(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		branch, err = query.Branch(ctx, tx, p, stop)
+		return err
+	})
+	return branch, err
+}
+
+// irregular says whether the session's branches are answered by the walk. It
+// fails when the session is gone.
+func (s *Storage) irregular(ctx context.Context, tx *projections.Tx) (irregular bool, err error) {
+	ok, err := tx.Row(ctx, "SELECT irregular FROM heads WHERE session = ?", []any{s.key}, &irregular)
+	if err == nil && !ok {
+		err = s.deleted()
+	}
+	return irregular, err
+}
+
+// walk answers by the reference.
+func (s *Storage) walk(ctx context.Context, tx *projections.Tx, id string) ([]eventlog.Entry, error) {
+	v := &view{ctx: ctx, tx: tx, key: s.key}
+	from, ok, err := v.Lookup(id)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, notFound(eventlog.NotFound, id)
+	}
+	head, err := v.Tip()
+	if err != nil {
+		return nil, err
+	}
+	return s.store.branch.Dialect.Walk(from, head.N, v.Lookup)
+}
+
+// Labels implements [eventlog.Storage].
+func (s *Storage) Labels(ctx context.Context) (labels map[string]string, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		rows, err := tx.Rows(ctx, "SELECT target, label FROM labels WHERE session = ?", s.key)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		labels = map[string]string{}
+		for rows.Next() {
+			var target, label string
+			if err := rows.Scan(&target, &label); err != nil {
+				return err
+			}
+			labels[target] = label
+		}
+		return rows.Err()
+	})
+	return labels, err
+}
+
+// Name implements [eventlog.Storage].
+func (s *Storage) Name(ctx context.Context) (name string, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		var payload string
+		ok, err := tx.Row(ctx, "SELECT e.payload FROM heads h JOIN events e ON e.seq = h.name_seq WHERE h.session = ?", []any{s.key}, &payload)
+		if err != nil || !ok {
+			return err
+		}
+		name, err = s.store.branch.Dialect.Name(eventlog.TrustedEntry(payload))
+		return err
+	})
+	return name, err
+}
+
+// Stats implements [eventlog.Storage].
+func (s *Storage) Stats(ctx context.Context) (stats eventlog.Stats, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		var fault *string
+		ok, err := tx.Row(ctx, "SELECT messages, cached, uncached, total, cost, fault FROM heads WHERE session = ?", []any{s.key},
+			&stats.Messages, &stats.CachedTokens, &stats.UncachedTokens, &stats.TotalTokens, &stats.Cost, &fault)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return s.deleted()
+		case fault != nil:
+			stats = eventlog.Stats{}
+			return eventlog.Errorf(eventlog.InvalidEntry, "%s", *fault)
+		}
+		return nil
+	})
+	return stats, err
+}
+
+// Append implements [eventlog.Storage].
+func (s *Storage) Append(ctx context.Context, b eventlog.Batch) (entries []eventlog.Entry, err error) {
+	err = s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		v := &view{ctx: ctx, tx: tx, key: s.key}
+		prepared, written, err := b.Prepare(v, s.store.o.Source)
+		if err == nil && written {
+			err = s.store.insert(ctx, tx, v.head, prepared, true)
+		}
+		entries = prepared
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return entries, nil
+}
+
+// AppendRaw implements [eventlog.Storage].
+func (s *Storage) AppendRaw(ctx context.Context, entries ...eventlog.Entry) error {
+	return s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		return s.store.insertInto(ctx, tx, s.key, entries)
+	})
+}
+
+func (s *Storage) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	return s.store.update(ctx, f)
+}
+
+// update writes, with the branch views current before and after.
+func (s *Store) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	if s.writer == nil {
+		return eventlog.Errorf(eventlog.StorageFailed, "the store %s is open for reading only", s.db.path)
+	}
+	return s.writer.update(ctx, f)
+}
+
+// insertInto appends entries exactly as they are.
+func (s *Store) insertInto(ctx context.Context, tx *projections.Tx, session int64, entries []eventlog.Entry) error {
+	v := &view{ctx: ctx, tx: tx, key: session}
+	if _, err := v.Tip(); err != nil {
+		return err
+	}
+	return s.insert(ctx, tx, v.head, entries, false)
+}
+
+// insert appends entries to a session, and applies the branch set to them in the
+// same transaction. Checked says that their ids are new in the session.
+func (s *Store) insert(ctx context.Context, tx *projections.Tx, head *projections.Head, entries []eventlog.Entry, checked bool) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	events := make([]projections.Event, len(entries))
+	n := head.Tip().N
+	for i, e := range entries {
+		n++
+		r, err := tx.Exec(ctx, insertEvent, head.Session(), n, e.ID(), nullable(e.Parent()), string(e.Type()), e.Timestamp(), e.JSON())
+		if err != nil {
+			return err
+		}
+		seq, err := r.LastInsertId()
+		if err != nil {
+			return err
+		}
+		events[i] = projections.Event{Seq: seq, Session: head.Session(), N: n, Entry: e, Checked: checked}
+	}
+	if err := s.branch.ApplyTo(ctx, tx, head, events); err != nil {
+		return err
+	}
+	return projections.WriteCheckpoint(ctx, tx, s.branch, events[len(events)-1].Seq)
+}
+
+// apply brings the branch set up to the events that the transaction wrote.
+func (s *Store) apply(ctx context.Context, tx *projections.Tx, events []projections.Event) error {
+	if err := s.branch.Apply(ctx, tx, events); err != nil {
+		return err
+	}
+	return projections.WriteCheckpoint(ctx, tx, s.branch, events[len(events)-1].Seq)
+}
+
+const insertEvent = "INSERT INTO events (session, n, id, parent, type, timestamp, payload) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+func nullable(r eventlog.Ref) any {
+	if r.IsNone() {
+		return nil
+	}
+	return r.ID()
+}
+
+// Close implements [eventlog.Storage]. The store stays open.
+func (s *Storage) Close() error {
+	s.closed.Store(true)
+	return nil
+}
+
+// view is a session inside a transaction: an [eventlog.View].
+type view struct {
+	ctx  context.Context
+	tx   *projections.Tx
+	key  int64
+	head *projections.Head // once Tip has read it
+}
+
+// Tip implements [eventlog.View]. It fails with [eventlog.ErrNotFound] when the
+// session was deleted.
+func (v *view) Tip() (eventlog.Head, error) {
+	h, err := projections.ReadHead(v.ctx, v.tx, v.key)
+	if err != nil {
+		return eventlog.Head{}, err
+	}
+	if h == nil {
+		return eventlog.Head{}, eventlog.Errorf(eventlog.NotFound, "the session was deleted")
+	}
+	v.head = h
+	return h.Tip(), nil
+}
+
+// Lookup implements [eventlog.View]. Of several entries with an id it finds the
+// last.
+func (v *view) Lookup(id string) (e eventlog.Entry, ok bool, err error) {
+	var payload string
+	ok, err = v.tx.Row(v.ctx, "SELECT payload FROM events WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1", []any{v.key, id}, &payload)
+	if err != nil || !ok {
+		return e, false, err
+	}
+	return eventlog.TrustedEntry(payload), true, nil
+}
+
+// Exists implements [eventlog.View].
+func (v *view) Exists(id string) (bool, error) {
+	if v.head != nil && v.head.HasLeaf(id) {
+		return true, nil
+	}
+	var one int
+	return v.tx.Row(v.ctx, "SELECT 1 FROM events WHERE session = ? AND id = ? LIMIT 1", []any{v.key, id}, &one)
+}

@@ -1,0 +1,156 @@
+package sqlitestore
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/projections"
+)
+
+// Store is an open database. It is an [eventlog.Repo]. It may be used from many
+// goroutines, and a file from many processes.
+type Store struct {
+	o       Options
+	db      *database
+	writer  *writer // nil when read-only
+	readers chan *projections.Tx
+	branch  projections.Branch
+
+	closing sync.Mutex
+	open    int // readers that are not closed yet
+	closed  bool
+}
+
+// Open opens the database file at path, and makes it if it is not there. It
+// fails with [eventlog.ErrStorage], [eventlog.ErrInvalidArgument] for options
+// that do not fit, and [eventlog.ErrBusy] when another process holds it for
+// longer than the context or [Options.BusyTimeout] allows.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	d, err := openDatabase(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{o: d.o, db: d}
+	if err := s.start(ctx); err != nil {
+		s.Close(ctx)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) start(ctx context.Context) error {
+	n := s.o.ReadConns
+	s.readers, s.open = make(chan *projections.Tx, n), n
+	for range n {
+		s.readers <- nil // connected when it is first used
+	}
+	if s.db.readOnly {
+		return nil
+	}
+	var err error
+	if s.writer, err = newWriter(ctx, s.db, s.o.BusyTimeout); err != nil {
+		return err
+	}
+	return s.catchUp(ctx, s.branch)
+}
+
+// catchUp applies what a projection lacks, in slices, so that other writers get
+// their turns.
+func (s *Store) catchUp(ctx context.Context, p projections.Projection) error {
+	for more := true; more; {
+		behind, err := s.isBehind(ctx, p)
+		if err != nil || !behind {
+			return err
+		}
+		err = s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) (err error) {
+			more, err = projections.CatchUp(ctx, tx, p)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isBehind says whether there are events that a projection has not applied.
+func (s *Store) isBehind(ctx context.Context, p projections.Projection) (behind bool, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		c, err := projections.ReadCheckpoint(ctx, tx, p.Name())
+		if err != nil {
+			return err
+		}
+		var last int64
+		if _, err := tx.Row(ctx, "SELECT seq FROM events ORDER BY seq DESC LIMIT 1", nil, &last); err != nil {
+			return err
+		}
+		behind = c.Version != p.Version() || c.Position < last
+		return nil
+	})
+	return behind, err
+}
+
+// read runs f on a connection of the read pool, in one snapshot.
+func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) (err error) {
+	var tx *projections.Tx
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case t, ok := <-s.readers:
+		if !ok {
+			return errClosed
+		}
+		tx = t
+	}
+	defer func() { s.readers <- tx }()
+	if tx == nil {
+		conn, err := s.db.read.Connx(ctx)
+		if err != nil {
+			return s.db.mapError("cannot open a read connection", err)
+		}
+		tx = projections.NewTx(conn)
+	}
+	if _, err := tx.Exec(ctx, "BEGIN"); err != nil {
+		return s.db.mapError("cannot read", err)
+	}
+	// The end of a read does not depend on the caller's patience.
+	defer tx.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+	if err := f(tx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return s.db.mapError("cannot read", err)
+	}
+	return nil
+}
+
+// Close waits for the writes and reads under way and closes the database; a
+// second Close does nothing. The context bounds the wait for readers: when it
+// ends first, the database stays open for them, and Close may be called again.
+func (s *Store) Close(ctx context.Context) error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closed {
+		return nil
+	}
+	if s.writer != nil {
+		s.writer.close()
+	}
+	for s.open > 0 {
+		select {
+		case tx := <-s.readers:
+			s.open--
+			if tx != nil {
+				tx.CloseConn()
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	close(s.readers) // who reads now is told
+	s.closed = true
+	return s.db.close()
+}
+
+var _ eventlog.Repo = (*Store)(nil)

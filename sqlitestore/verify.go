@@ -1,0 +1,211 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/projections"
+)
+
+// Problem is one thing that Verify found.
+type Problem struct {
+	View string // the table, or "branch" for an answer that differs from the walk
+	What string
+}
+
+// firsts names each segment by the seq of its first entry: keys of segments
+// differ between two builds of the same log, seqs do not.
+const firsts = `WITH firsts AS (SELECT s.*, n.seq AS first FROM segments s JOIN nodes n ON n.pos = s.key << 32 | s.start) `
+
+// views are the rows of the branch set, in a form that does not depend on when
+// they were made.
+var views = []struct{ name, query string }{
+	{"segments", firsts + `SELECT s.first, s.session, p.first, s.start, s.hops, j.first, s.jump_shared, s.compaction, s.stop, s.missing
+		FROM firsts s LEFT JOIN firsts p ON p.key = s.parent LEFT JOIN firsts j ON j.key = s.jump ORDER BY s.first`},
+	{"nodes", firsts + `SELECT n.seq, f.first, n.pos & 0xffffffff FROM nodes n LEFT JOIN firsts f ON f.key = n.pos >> 32 ORDER BY n.seq`},
+	{"cuts", firsts + `SELECT f.first, c.pos & 0xffffffff, c.stop FROM cuts c LEFT JOIN firsts f ON f.key = c.pos >> 32 ORDER BY 1, 2`},
+	{"heads", firsts + `SELECT h.session, h.leaf, f.first, h.pos & 0xffffffff, h.n, h.last_seq, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault
+		FROM heads h LEFT JOIN firsts f ON f.key = h.pos >> 32 ORDER BY h.session`},
+	{"labels", `SELECT session, target, label FROM labels ORDER BY session, target`},
+}
+
+// Verify compares the branch views with ones made from the log alone, row for
+// row, and the branch of each session's leaf with the reference walk. It works on
+// a snapshot, in a temporary folder, and changes nothing.
+func (s *Store) Verify(ctx context.Context) (problems []Problem, err error) {
+	dir, err := os.MkdirTemp("", "sessiontree-verify-")
+	if err != nil {
+		return nil, s.db.mapError("cannot make a temporary folder", err)
+	}
+	defer os.RemoveAll(dir)
+	fresh, err := Open(ctx, filepath.Join(dir, "rebuilt.db"), Options{Synchronous: Normal})
+	if err != nil {
+		return nil, err
+	}
+	defer fresh.Close(ctx)
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		if err := s.copyTo(ctx, tx, fresh); err != nil {
+			return err
+		}
+		return fresh.read(ctx, func(rebuilt *projections.Tx) error {
+			for _, v := range views {
+				p, err := compare(ctx, v.name, v.query, tx, rebuilt)
+				if err != nil {
+					return err
+				}
+				problems = append(problems, p...)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	walked, err := s.compareWithWalk(ctx)
+	return append(problems, walked...), err
+}
+
+// copyTo copies the log into an empty store, which applies it as it comes.
+func (s *Store) copyTo(ctx context.Context, tx *projections.Tx, to *Store) error {
+	for after := int64(0); ; {
+		events, err := projections.ReadEvents(ctx, tx, after, 2000)
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		err = to.update(ctx, func(ctx context.Context, copied *projections.Tx) error {
+			for _, e := range events {
+				var err error
+				if e.N == 0 {
+					_, err = copied.Exec(ctx, "INSERT INTO events (seq, session, n, type, timestamp, payload) VALUES (?, ?, 0, ?, '', '')", e.Seq, e.Session, e.Type)
+				} else {
+					_, err = copied.Exec(ctx, "INSERT INTO events (seq, session, n, id, parent, type, timestamp, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+						e.Seq, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Entry.JSON())
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return to.branch.Apply(ctx, copied, events)
+		})
+		if err != nil {
+			return err
+		}
+		after = events[len(events)-1].Seq
+	}
+}
+
+// worst is how many differences of one view are reported.
+const worst = 5
+
+// compare reads two results side by side.
+func compare(ctx context.Context, view, query string, a, b *projections.Tx) (problems []Problem, err error) {
+	kept, err := a.Rows(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer kept.Close()
+	made, err := b.Rows(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer made.Close()
+	for {
+		x, err := nextRow(kept)
+		if err != nil {
+			return nil, err
+		}
+		y, err := nextRow(made)
+		if err != nil {
+			return nil, err
+		}
+		if x == nil && y == nil {
+			return problems, nil
+		}
+		if !reflect.DeepEqual(x, y) {
+			problems = append(problems, Problem{view, fmt.Sprintf("is %v, rebuilt %v", x, y)})
+			if len(problems) == worst || x == nil || y == nil {
+				return problems, nil
+			}
+		}
+	}
+}
+
+// nextRow is the next row's values, nil at the end.
+func nextRow(rows *sql.Rows) ([]any, error) {
+	if !rows.Next() {
+		return nil, rows.Err()
+	}
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values := make([]any, len(columns))
+	to := make([]any, len(columns))
+	for i := range values {
+		to[i] = &values[i]
+	}
+	return values, rows.Scan(to...)
+}
+
+// compareWithWalk compares each session's current branch with the walk.
+func (s *Store) compareWithWalk(ctx context.Context) (problems []Problem, err error) {
+	listed, err := s.List(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range listed {
+		st, err := s.session(ctx, l.ID)
+		if eventlog.CodeOf(err) == eventlog.NotFound {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		head, err := st.Head(ctx)
+		if err != nil || head.Leaf.IsNone() {
+			continue // a leaf that is not there is an answer of its own
+		}
+		indexed, err := st.Branch(ctx, head.Leaf)
+		var walked []eventlog.Entry
+		walkErr := st.read(ctx, func(tx *projections.Tx) (err error) {
+			walked, err = st.walk(ctx, tx, head.Leaf.ID())
+			return err
+		})
+		if !reflect.DeepEqual(ids(indexed), ids(walked)) || eventlog.CodeOf(err) != eventlog.CodeOf(walkErr) {
+			problems = append(problems, Problem{"branch", fmt.Sprintf("session %s: the branch of %s has %d entries (%v), the walk %d (%v)", l.ID, head.Leaf, len(indexed), err, len(walked), walkErr)})
+		}
+	}
+	return problems, nil
+}
+
+func ids(entries []eventlog.Entry) []string {
+	out := make([]string, len(entries))
+	for i, e := range entries {
+		out[i] = e.ID()
+	}
+	return out
+}
+
+// Rebuild deletes the branch views and makes them again from the log, in one
+// transaction: readers see the old answers until the new ones are there.
+func (s *Store) Rebuild(ctx context.Context) error {
+	return s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		if err := s.branch.Reset(ctx, tx); err != nil {
+			return err
+		}
+		if err := projections.WriteCheckpoint(ctx, tx, s.branch, 0); err != nil {
+			return err
+		}
+		for {
+			more, err := projections.CatchUp(ctx, tx, s.branch)
+			if err != nil || !more {
+				return err
+			}
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package sqlitestore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/projections"
+)
+
+// writer is the one gate through which a process writes. Callers that wait while
+// another commits are committed together (one fsync for all); a lone caller
+// commits by itself, in its own goroutine.
+type writer struct {
+	db   *database
+	wait time.Duration // for a lock, when the caller has no deadline
+	conn *sqlx.Conn
+	tx   *projections.Tx
+
+	mu      sync.Mutex
+	queue   []*request
+	leading bool // somebody commits now
+	closed  bool
+	idle    *sync.Cond // signalled when nobody leads any more
+}
+
+// request is one caller's write.
+type request struct {
+	ctx  context.Context
+	run  func(ctx context.Context, tx *projections.Tx) error
+	done chan struct{} // closed when the request is committed or has failed
+	lead chan struct{} // closed when the request is to lead the next commit
+	err  error
+}
+
+// groupLimit is how many requests one transaction takes.
+const groupLimit = 64
+
+func newWriter(ctx context.Context, d *database, wait time.Duration) (*writer, error) {
+	conn, err := d.write.Connx(ctx)
+	if err != nil {
+		return nil, d.mapError("cannot open the write connection", err)
+	}
+	w := &writer{db: d, wait: wait, conn: conn, tx: projections.NewTx(conn)}
+	w.idle = sync.NewCond(&w.mu)
+	return w, nil
+}
+
+// update runs f in a write transaction and commits it, perhaps with those of
+// others. An error of f undoes what it wrote, and no more. f may be run twice.
+// A context that ends while the caller waits leaves nothing behind; once its
+// turn has come the write is carried out.
+func (w *writer) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r := &request{ctx: ctx, run: f, done: make(chan struct{}), lead: make(chan struct{})}
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return errClosed
+	}
+	w.queue = append(w.queue, r)
+	leads := !w.leading
+	if leads {
+		w.leading = true
+	}
+	w.mu.Unlock()
+	if !leads {
+		select {
+		case <-r.done:
+			return r.err
+		case <-r.lead:
+		case <-ctx.Done():
+			if w.withdraw(r) {
+				return ctx.Err()
+			}
+			select { // too late: its turn has come
+			case <-r.done:
+				return r.err
+			case <-r.lead:
+			}
+		}
+	}
+	w.commitNext()
+	return r.err
+}
+
+// withdraw takes a waiting request back; false when it is being carried out.
+func (w *writer) withdraw(r *request) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, q := range w.queue {
+		if q == r {
+			select {
+			case <-r.lead:
+				return false
+			default:
+			}
+			w.queue = append(w.queue[:i], w.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// commitNext commits the requests that wait, the caller's among them, and hands
+// the lead to the next.
+func (w *writer) commitNext() {
+	w.mu.Lock()
+	n := min(len(w.queue), groupLimit)
+	group := append([]*request(nil), w.queue[:n]...)
+	w.queue = w.queue[n:]
+	w.mu.Unlock()
+
+	w.commit(group)
+
+	w.mu.Lock()
+	if len(w.queue) > 0 {
+		close(w.queue[0].lead)
+	} else {
+		w.leading = false
+		w.idle.Broadcast()
+	}
+	w.mu.Unlock()
+	for _, r := range group {
+		close(r.done)
+	}
+}
+
+// commit carries a group out in one transaction. If one of several fails, the
+// transaction is undone and each is carried out by itself, so that a failure is
+// its own.
+func (w *writer) commit(group []*request) {
+	if len(group) > 1 {
+		if err := w.transact(group); err == nil {
+			return
+		}
+		for _, r := range group {
+			r.err = nil
+		}
+	}
+	for _, r := range group {
+		if err := w.transact([]*request{r}); err != nil {
+			r.err = err
+		}
+	}
+}
+
+// transact runs the group in one transaction; on an error nothing was written.
+// A caller's cancellation does not reach the statements: a transaction is short,
+// and is finished or undone as a whole.
+func (w *writer) transact(group []*request) error {
+	ctx := context.WithoutCancel(group[0].ctx)
+	if err := w.begin(group); err != nil {
+		return err
+	}
+	for _, r := range group {
+		if err := r.run(ctx, w.tx); err != nil {
+			w.rollback()
+			return w.db.mapError("cannot write", err)
+		}
+	}
+	if _, err := w.tx.Exec(ctx, "COMMIT"); err != nil {
+		w.rollback()
+		return w.db.mapError("cannot commit", err)
+	}
+	return nil
+}
+
+func (w *writer) rollback() {
+	// An error here means that SQLite has rolled back already.
+	w.tx.Exec(context.Background(), "ROLLBACK")
+}
+
+// begin starts the transaction. Another process may hold the lock: it waits up
+// to the latest deadline in the group.
+func (w *writer) begin(group []*request) error {
+	deadline := time.Time{}
+	for _, r := range group {
+		if d, ok := r.ctx.Deadline(); ok && d.After(deadline) {
+			deadline = d
+		} else if d := time.Now().Add(w.wait); !ok && d.After(deadline) {
+			deadline = d
+		}
+	}
+	for {
+		_, err := w.tx.Exec(context.Background(), "BEGIN IMMEDIATE")
+		if err == nil {
+			return nil
+		}
+		alone := len(group) == 1 && group[0].ctx.Err() != nil
+		if !isBusy(err) || alone || !time.Now().Before(deadline) {
+			if alone {
+				return group[0].ctx.Err()
+			}
+			return w.db.mapError("cannot begin to write", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// close waits for what is being written and refuses what comes.
+func (w *writer) close() error {
+	w.mu.Lock()
+	again := w.closed
+	w.closed = true
+	for w.leading {
+		w.idle.Wait()
+	}
+	w.mu.Unlock()
+	if again {
+		return nil
+	}
+	return w.tx.CloseConn()
+}
+
+var errClosed = eventlog.Errorf(eventlog.Closed, "the store is closed")
