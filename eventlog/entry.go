@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/sessiontree/sessiontree/eventlog/js"
 )
@@ -278,6 +279,15 @@ func (e Entry) stamp() js.Value { return js.Trusted(e.text[e.stampStart:e.stampE
 
 // JSON is the entry's text as it came, without the white space around it.
 func (e Entry) JSON() string { return e.text }
+
+// Line is the text as a line of a file: a newline in JSON text can only be white
+// space between values, and is written as a blank.
+func (e Entry) Line() string {
+	if strings.IndexByte(e.text, '\n') < 0 {
+		return e.text
+	}
+	return strings.ReplaceAll(e.text, "\n", " ")
+}
 
 // MarshalJSON gives the text as it came.
 func (e Entry) MarshalJSON() ([]byte, error) { return e.Value().MarshalJSON() }

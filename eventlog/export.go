@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"strings"
 )
 
 // Export writes the session as a session file of version 3: the header as it
@@ -21,13 +20,7 @@ func (s *Session) Export(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		// A newline in JSON text is white space between values; in a file of lines it
-		// must not be.
-		if strings.IndexByte(e.text, '\n') < 0 {
-			b.WriteString(e.text)
-		} else {
-			b.WriteString(strings.ReplaceAll(e.text, "\n", " "))
-		}
+		b.WriteString(e.Line())
 		if err := b.WriteByte('\n'); err != nil {
 			return err
 		}

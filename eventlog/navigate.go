@@ -195,6 +195,15 @@ func navigationError(err error) error {
 	return &Error{SessionFailed, e.Message, err}
 }
 
+// hookError is a hook's failure. Where the hook failed because the session did,
+// that is what is said, as in Pi.
+func hookError(err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return err
+	}
+	return &Error{Hook, err.Error(), err}
+}
+
 func ctxError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -226,7 +235,7 @@ func (s *Session) navigate(ctx context.Context, target string, o NavigateOptions
 			Instructions: o.Instructions, ReplaceInstructions: o.ReplaceInstructions, Label: o.Label,
 		})
 		if err != nil {
-			return Navigation{}, &Error{Hook, err.Error(), err}
+			return Navigation{}, hookError(err)
 		}
 	}
 	if hook.Cancel {
@@ -296,7 +305,7 @@ func (s *Session) navigate(ctx context.Context, target string, o NavigateOptions
 		}
 		err = o.After(ctx, Navigated{now.Leaf, head.Leaf, n.SummaryEntry, hook.Summary != nil})
 		if err != nil {
-			return Navigation{}, &Error{Hook, err.Error(), err}
+			return Navigation{}, hookError(err)
 		}
 	}
 	return n, nil

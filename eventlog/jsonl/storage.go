@@ -216,10 +216,8 @@ func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
 	return nil
 }
 
-// appendLine writes an entry as a line. Its text may hold newlines between
-// values, as any JSON may; in a file of lines it must not.
 func appendLine(dst []byte, e eventlog.Entry) []byte {
-	return append(appendOneLine(dst, e.JSON()), '\n')
+	return append(append(dst, e.Line()...), '\n')
 }
 
 // takeBack cuts what a failed write left, so that the file is as before. Where
