@@ -36,8 +36,6 @@ func newRand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-const header = `{"type":"session","version":3,"id":"s1","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/project"}`
-
 var meta = eventlog.Metadata{ID: "s1", CreatedAt: "2026-01-01T00:00:00.000Z", CWD: "/project"}
 
 // steady gives ids e1, e2, … and times a second apart.

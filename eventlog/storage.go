@@ -72,7 +72,8 @@ type Storage interface {
 	Metadata(ctx context.Context) (Metadata, error)
 
 	// Head is the current leaf and the number of entries. It fails with
-	// ErrInvalidSession when the leaf names an entry that is not there.
+	// ErrInvalidSession when the leaf names an entry that is not there; the head is
+	// given all the same.
 	Head(ctx context.Context) (Head, error)
 
 	// Entry is the entry with the id: the last one, should an imported file hold
@@ -126,6 +127,27 @@ type CreateOptions struct {
 	CWD           string
 	ParentSession Ref
 	Metadata      js.Value // an object, or absent
+}
+
+// NewMetadata makes the metadata of a new session, with its header as Pi writes it.
+// It fails with [ErrInvalidArgument] for metadata that is no object and for an id
+// that a header could not hold as it is. Every backend creates sessions with it.
+func (o CreateOptions) NewMetadata(s Source) (Metadata, error) {
+	if o.ID == "" {
+		o.ID = s.SessionID()
+	}
+	if o.Metadata.Exists() && o.Metadata.Kind() != js.Object {
+		return Metadata{}, Errorf(InvalidArgument, "the metadata of a session is an object, not %s", o.Metadata.Kind())
+	}
+	if kept, _ := js.Text(o.ID).Str(); kept != o.ID {
+		return Metadata{}, Errorf(InvalidArgument, "the id of a session is text in UTF-8, not %q", o.ID)
+	}
+	m := Metadata{ID: o.ID, CreatedAt: s.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
+	m.Header = m.HeaderText()
+	// The folder is what a reader of the header will find: bytes that are no UTF-8
+	// do not survive in JSON.
+	m.CWD, _ = js.Text(o.CWD).Str()
+	return m, nil
 }
 
 // Position is where a fork is cut.

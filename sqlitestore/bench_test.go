@@ -261,6 +261,9 @@ func BenchmarkBranch(b *testing.B) {
 						}
 						texts = append(texts, string(raw))
 					}
+					if len(texts) != shape.n {
+						b.Fatal(len(texts))
+					}
 					return rows.Err()
 				})
 			}

@@ -93,10 +93,10 @@ func openDatabase(ctx context.Context, path string, o Options) (_ *database, err
 		err = d.openForWriting(ctx)
 	}
 	if err != nil {
-		return nil, d.mapError("open", err)
+		return nil, d.mapError("cannot open", err)
 	}
 	if d.file, err = os.Stat(d.path); err != nil {
-		return nil, fileError(d.path, "failed to open", err)
+		return nil, fileError(d.path, "cannot open", err)
 	}
 	return d, nil
 }
@@ -392,7 +392,7 @@ func (d *database) close() error {
 		errs = append(errs, os.RemoveAll(d.private))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fileError(d.path, "failed to close", err)
+		return fileError(d.path, "cannot close", err)
 	}
 	return nil
 }

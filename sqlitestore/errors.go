@@ -24,7 +24,7 @@ func (e *SchemaError) Error() string {
 }
 
 // mapError makes the one error of this module out of a driver's. what says what
-// was tried, as in "append". Errors of a context, and those that are mapped
+// failed, as in "cannot append". Errors of a context, and those that are mapped
 // already, pass as they are.
 func (d *database) mapError(what string, err error) error {
 	var mapped *eventlog.Error
@@ -73,7 +73,7 @@ func (d *database) mapError(what string, err error) error {
 	case sqlite3.SQLITE_PROTOCOL:
 		reason = ": the file system's locks do not work"
 	}
-	e.Message = fmt.Sprintf("%s: failed to %s%s", d.path, what, reason)
+	e.Message = fmt.Sprintf("%s: %s%s", d.path, what, reason)
 	return e
 }
 

@@ -21,10 +21,10 @@ func TestErrorsOfTheDriverAreMappedByTheirCode(t *testing.T) {
 	check := func(err error, primary int, sentinel error) {
 		t.Helper()
 		require.Equal(t, primary, resultCode(err)&0xff, "%v", err)
-		mapped := d.mapError("append", err)
+		mapped := d.mapError("cannot append", err)
 		require.ErrorIs(t, mapped, sentinel)
 		require.ErrorIs(t, mapped, err, "the cause stays")
-		require.ErrorContains(t, mapped, d.path+": failed to append")
+		require.ErrorContains(t, mapped, d.path+": cannot append")
 		require.Equal(t, sentinel == eventlog.ErrBusy, isBusy(mapped))
 		require.Equal(t, mapped, d.mapError("do something above", mapped), "mapped once")
 	}
@@ -45,7 +45,7 @@ func TestErrorsOfTheDriverAreMappedByTheirCode(t *testing.T) {
 		_, err = d.write.Exec(`INSERT INTO tombstones (id, deleted_at) VALUES (hex(randomblob(2000)), '')`)
 	}
 	check(err, sqlite3.SQLITE_FULL, eventlog.ErrStorage)
-	require.ErrorContains(t, d.mapError("append", err), "the disk is full")
+	require.ErrorContains(t, d.mapError("cannot append", err), "the disk is full")
 
 	_, err = d.write.Exec(`INSERT INTO tombstones (id) VALUES ('x')`)
 	check(err, sqlite3.SQLITE_CONSTRAINT, eventlog.ErrStorage)
@@ -88,8 +88,8 @@ func TestErrorsOfAContextPassAsTheyAre(t *testing.T) {
 func TestOtherErrorsAreStorageErrorsThatNameTheFile(t *testing.T) {
 	d := openDB(t, newPath(t), Options{})
 	cause := errors.New("odd")
-	err := d.mapError("append", cause)
+	err := d.mapError("cannot append", cause)
 	require.ErrorIs(t, err, eventlog.ErrStorage)
 	require.ErrorIs(t, err, cause)
-	require.EqualError(t, err, d.path+": failed to append: odd")
+	require.EqualError(t, err, d.path+": cannot append: odd")
 }

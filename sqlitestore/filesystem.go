@@ -43,12 +43,12 @@ func resolvePath(path string) (string, error) {
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return "", fileError(path, "failed to resolve the path", err)
+		return "", fileError(path, "cannot resolve the path", err)
 	}
 	if info, err := os.Lstat(abs); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		real, err := filepath.EvalSymlinks(abs)
 		if err != nil {
-			return "", fileError(abs, "failed to follow the symbolic link", err)
+			return "", fileError(abs, "cannot follow the symbolic link", err)
 		}
 		abs = real
 	}
@@ -153,7 +153,7 @@ func (d *database) examine() (fileState, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return fileState{}, nil
 	case err != nil:
-		return fileState{}, fileError(d.path, "failed to open", err)
+		return fileState{}, fileError(d.path, "cannot open", err)
 	case !info.Mode().IsRegular():
 		return fileState{}, eventlog.Errorf(eventlog.StorageFailed, "%s is no file", d.path)
 	case info.Size() == 0:
@@ -167,7 +167,7 @@ func (d *database) examine() (fileState, error) {
 	}
 	header, err := readHeader(d.path)
 	if err != nil {
-		return fileState{}, fileError(d.path, "failed to read", err)
+		return fileState{}, fileError(d.path, "cannot read", err)
 	}
 	if string(header[:16]) != "SQLite format 3\x00" {
 		return fileState{}, eventlog.Errorf(eventlog.StorageFailed, "%s is no SQLite database; nothing was changed", d.path)
@@ -256,7 +256,7 @@ type fileLock struct{ f *os.File }
 // until the context's deadline, or if that has none for the busy timeout.
 func (d *database) lock(ctx context.Context) (*fileLock, error) {
 	if err := makeDir(filepath.Dir(d.path)); err != nil {
-		return nil, fileError(filepath.Dir(d.path), "failed to create the folder", err)
+		return nil, fileError(filepath.Dir(d.path), "cannot create the folder", err)
 	}
 	var timeout <-chan time.Time
 	if _, ok := ctx.Deadline(); !ok {
@@ -265,7 +265,7 @@ func (d *database) lock(ctx context.Context) (*fileLock, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		lock, err := tryLockFile(d.path + ".lock")
 		if err != nil {
-			return nil, fileError(d.path+".lock", "failed to lock", err)
+			return nil, fileError(d.path+".lock", "cannot lock", err)
 		}
 		if lock != nil {
 			return lock, nil

@@ -118,13 +118,13 @@ func (d *database) setUp(ctx context.Context) error {
 	}
 	if state.exists && !state.empty {
 		if err := d.upgrade(ctx); err != nil {
-			return d.mapError("upgrade", err)
+			return d.mapError("cannot upgrade", err)
 		}
 		d.remember(!d.exclusive)
 		return nil
 	}
 	if err := d.create(ctx); err != nil {
-		return d.mapError("create", err)
+		return d.mapError("cannot create", err)
 	}
 	d.o.Logger.InfoContext(ctx, "database created", "path", d.path, "took", time.Since(start))
 	_, err = d.examine()

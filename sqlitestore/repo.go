@@ -10,23 +10,11 @@ import (
 
 // Create implements [eventlog.Repo].
 func (s *Store) Create(ctx context.Context, o eventlog.CreateOptions) (*eventlog.Session, error) {
-	m, err := s.metadata(o)
+	m, err := o.NewMetadata(s.o.Source)
 	if err != nil {
 		return nil, err
 	}
 	return s.create(ctx, m, projections.SessionCreated, nil, nil)
-}
-
-func (s *Store) metadata(o eventlog.CreateOptions) (eventlog.Metadata, error) {
-	if o.ID == "" {
-		o.ID = s.o.Source.SessionID()
-	}
-	if o.Metadata.Exists() && o.Metadata.Kind() != js.Object {
-		return eventlog.Metadata{}, eventlog.Errorf(eventlog.InvalidArgument, "the metadata of a session is an object, not %s", o.Metadata.Kind())
-	}
-	m := eventlog.Metadata{ID: o.ID, CreatedAt: s.o.Source.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
-	m.Header = m.HeaderText()
-	return m, nil
 }
 
 // forkPoint is where a fork was cut.
@@ -92,9 +80,8 @@ func (s *Store) insertSessionEvent(ctx context.Context, tx *projections.Tx, sess
 
 // row is a row of sessions.
 type row struct {
-	key    int64
-	header string
-	meta   eventlog.Metadata
+	key  int64
+	meta eventlog.Metadata
 }
 
 const sessionColumns = "key, id, created_at, cwd, parent_session, header"
@@ -214,7 +201,7 @@ func (s *Store) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.F
 	if !o.Metadata.Exists() {
 		o.Metadata = from.meta.Metadata
 	}
-	m, err := s.metadata(o.CreateOptions)
+	m, err := o.NewMetadata(s.o.Source)
 	if err != nil {
 		return nil, err
 	}

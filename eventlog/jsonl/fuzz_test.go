@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,9 +12,6 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/eventlog/jsonl"
 )
-
-// fuzzDir is a folder for the files of one fuzzing process.
-var fuzzDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "fuzz-jsonl-") })
 
 // FuzzOpenFile reads arbitrary bytes as a session file, both ways, and appends to
 // what can be read.
@@ -33,6 +29,7 @@ func FuzzOpenFile(f *testing.F) {
 	f.Add([]byte(lines(header, a, b)+b[:50]), uint8(30))
 	f.Add([]byte(lines(header, strings.Repeat(a, 3), b)), uint8(40))
 
+	path := filepath.Join(f.TempDir(), "session.jsonl") // each fuzzing process has its own
 	f.Fuzz(func(t *testing.T, input []byte, limit uint8) {
 		text := string(input)
 		o := jsonl.Options{NoSync: true}
@@ -57,9 +54,6 @@ func FuzzOpenFile(f *testing.F) {
 			accountsForAll(t, text, c)
 		}
 
-		dir, dirErr := fuzzDir()
-		require.NoError(t, dirErr)
-		path := filepath.Join(dir, "session.jsonl")
 		os.Remove(path + ".damaged")
 		rewrite(t, path, text)
 		s, openErr := jsonl.Open(t.Context(), path, o)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -29,13 +30,10 @@ func (r *Repo) Create(ctx context.Context, o eventlog.CreateOptions) (*eventlog.
 }
 
 func (r *Repo) create(ctx context.Context, o eventlog.CreateOptions, entries []eventlog.Entry) (*eventlog.Session, error) {
-	if o.ID == "" {
-		o.ID = r.o.Source.SessionID()
+	m, err := o.NewMetadata(r.o.Source)
+	if err != nil {
+		return nil, err
 	}
-	if o.Metadata.Exists() && o.Metadata.Kind() != js.Object {
-		return nil, eventlog.Errorf(eventlog.InvalidArgument, "the metadata of a session is an object, not %s", o.Metadata.Kind())
-	}
-	m := eventlog.Metadata{ID: o.ID, CreatedAt: r.o.Source.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
 	dir, err := r.dir(dirName(o.CWD))
 	if err != nil {
 		return nil, err
@@ -43,12 +41,12 @@ func (r *Repo) create(ctx context.Context, o eventlog.CreateOptions, entries []e
 	if err := makeDir(dir); err != nil {
 		return nil, fileError("Failed to create session directory "+dir, err)
 	}
-	taken, err := idTaken(dir, o.ID)
+	taken, err := idTaken(dir, m.ID)
 	if err != nil {
 		return nil, fileError("Failed to list sessions in "+dir, err)
 	}
 	if taken {
-		return nil, eventlog.Errorf(eventlog.AlreadyExists, "Session %s exists already in %s", o.ID, dir)
+		return nil, eventlog.Errorf(eventlog.AlreadyExists, "Session %s exists already in %s", m.ID, dir)
 	}
 	s, err := Create(ctx, filepath.Join(dir, fileName(m.CreatedAt, m.ID)), m, entries, r.o)
 	if err != nil {
@@ -102,6 +100,14 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
+// sweep removes what a process that was killed while it made a session left
+// behind: it holds a transcript, and nobody would look for it.
+func sweep(temp string) {
+	if info, err := os.Lstat(temp); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > time.Hour {
+		os.Remove(temp)
+	}
+}
+
 // idTaken says whether a folder has a file of the session id, of any time.
 func idTaken(dir, id string) (bool, error) {
 	d, err := os.Open(dir)
@@ -115,6 +121,9 @@ func idTaken(dir, id string) (bool, error) {
 	}
 	suffix := "_" + encodeID(id) + ".jsonl"
 	for _, name := range names {
+		if strings.HasPrefix(name, ".") && strings.HasSuffix(name, tempSuffix) {
+			sweep(filepath.Join(dir, name))
+		}
 		if before, ok := strings.CutSuffix(name, suffix); ok && !strings.Contains(before, "_") {
 			return true, nil
 		}

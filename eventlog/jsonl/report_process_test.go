@@ -3,6 +3,7 @@
 package jsonl_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -613,4 +614,34 @@ func inTime(t testing.TB, f func()) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("it hangs")
 	}
+}
+
+// TestReport_F11_ACancelledAppendIsWrittenOrNot, and says which.
+func TestReport_F11_ACancelledAppendIsWrittenOrNot(t *testing.T) {
+	r := newRand(t)
+	path := put(t, lines(header))
+	s := open(t, path, quick)
+	want := []string{}
+	cancelled := 0
+	for i := range 2000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if r.IntN(10) == 0 {
+			cancel()
+		} else {
+			time.AfterFunc(time.Duration(r.IntN(60))*time.Microsecond, cancel)
+		}
+		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
+		_, err := s.Append(ctx, eventlog.Batch{Drafts: []eventlog.Draft{message(a).WithID(a), message(b).WithID(b)}})
+		if cancel(); err == nil {
+			want = append(want, a, b)
+			continue
+		}
+		cancelled++
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.Positive(t, cancelled)
+	require.Equal(t, want, ids(t, s))
+	say(t, s, "last")
+	closed(t, s)
+	require.Equal(t, append(want, "last"), ids(t, open(t, path, piStrict)))
 }

@@ -386,10 +386,14 @@ func Create(ctx context.Context, path string, m eventlog.Metadata, entries []eve
 	return newStorage(path, info, Contents{Metadata: m, Entries: entries, tail: tail{size: end, start: end, line: len(entries) + 2}}, o), nil
 }
 
+// tempSuffix ends the names of files that are not whole yet; they begin with a
+// dot, and no list looks at them.
+const tempSuffix = ".session.tmp"
+
 // createWhole makes a file that did not exist: written beside its place, made
 // durable, then linked there, which fails if the name is taken meanwhile.
 func createWhole(path string, o Options, fill func(io.Writer) error) (info fs.FileInfo, err error) {
-	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s-%d.tmp", o.Source.SessionID(), os.Getpid()))
+	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s-%d%s", o.Source.SessionID(), os.Getpid(), tempSuffix))
 	f, err := o.openFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err

@@ -26,14 +26,15 @@ func NewRepo(source eventlog.Source) *Repo {
 
 // Create implements [eventlog.Repo].
 func (r *Repo) Create(ctx context.Context, o eventlog.CreateOptions) (*eventlog.Session, error) {
-	return r.Add(ctx, r.metadata(o), nil)
+	return r.create(ctx, o, nil)
 }
 
-func (r *Repo) metadata(o eventlog.CreateOptions) eventlog.Metadata {
-	if o.ID == "" {
-		o.ID = r.source.SessionID()
+func (r *Repo) create(ctx context.Context, o eventlog.CreateOptions, entries []eventlog.Entry) (*eventlog.Session, error) {
+	m, err := o.NewMetadata(r.source)
+	if err != nil {
+		return nil, err
 	}
-	return eventlog.Metadata{ID: o.ID, CreatedAt: r.source.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
+	return r.Add(ctx, m, entries)
 }
 
 // Add takes a session that was read from elsewhere, and keeps the slice. It
@@ -128,5 +129,5 @@ func (r *Repo) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.Fo
 	if o.Metadata.Kind() == js.Absent {
 		o.Metadata = m.Metadata
 	}
-	return r.Add(ctx, r.metadata(o.CreateOptions), entries)
+	return r.create(ctx, o.CreateOptions, entries)
 }
