@@ -175,7 +175,8 @@ func newChild(t testing.TB, name string, args ...string) *child {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	c := &child{Cmd: exec.Command(exe, "-test.run=^TestDatabaseChild$")}
-	c.Env = append(os.Environ(), childEnv+"="+name, childEnv+"_ARGS="+strings.Join(args, "\n"))
+	c.Env = append(os.Environ(), childEnv+"="+name, childEnv+"_ARGS="+strings.Join(args, "\n"),
+		"GORACE=atexit_sleep_ms=0") // with -race, a process sleeps a second before it ends
 	c.gun, err = c.StdinPipe()
 	require.NoError(t, err)
 	return c
@@ -324,12 +325,12 @@ func TestSQLCannotDamageTheFile(t *testing.T) {
 
 func TestPathsAreNamesAndNothingElse(t *testing.T) {
 	names := []string{
-		"a?mode=ro", "a#b", "100%", "%41%2f", "with space", "Ünïcode 会話 🌳", "a&b=c;d+e", `it's "quoted"`, ":memory:x",
+		"a?mode=ro#b", "100% %41%2f", "Ünïcode 会話 🌳", `a&b=c;d+e it's "quoted"`, ":memory:x",
 	}
 	if runtime.GOOS != "windows" {
-		names = append(names, "new\nline\t", "back\\slash", "c:drive", "bytes\xff\xfe")
+		names = append(names, "new\nline\tand back\\slash", "c:drive bytes\xff\xfe")
 	} else {
-		names = []string{"100%", "%41%2f", "with space", "Ünïcode 会話 🌳", "a&b=c;d", "it's", "a+b", "#x"}
+		names = []string{"100% %41%2f #x", "Ünïcode 会話 🌳", "a&b=c;d+e it's"}
 	}
 	for _, name := range names {
 		t.Run(fmt.Sprintf("%q", name), func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/filelock"
 )
 
 // fileSystemOf names the file system that a path is on, and says whether other
@@ -288,10 +289,10 @@ func tryLockFile(name string) (*fileLock, error) {
 			return nil, err
 		}
 		_ = f.Chmod(0o600) // whatever the umask; another owner's stays as it is
-		ok, err := tryLock(f.Fd())
+		ok, err := filelock.Try(f.Fd())
 		if err == nil && ok {
 			var info fs.FileInfo
-			if info, err = f.Stat(); err == nil && !isDeleted(info) {
+			if info, err = f.Stat(); err == nil && !filelock.IsDeleted(info) {
 				return &fileLock{f}, nil
 			}
 		}

@@ -249,12 +249,12 @@ func TestReport_H5_AnUpgradeThatWasKilledIsWholeOrUndone(t *testing.T) {
 	fresh := openDB(t, newPath(t), Options{})
 	want := schemaOf(t, fresh)
 	undone := 0
-	for i := range 4 {
+	for i := range 3 {
 		schema = migrations.FS
 		path := newDB(t)
 		c := newChild(t, "upgrade", path)
 		require.True(t, c.follow(t).Scan())
-		time.Sleep(time.Duration(i) * 8 * time.Millisecond)
+		time.Sleep(time.Duration(i) * 10 * time.Millisecond)
 		require.NoError(t, c.Process.Kill())
 		_ = c.Wait()
 
@@ -273,7 +273,7 @@ func TestReport_H5_AnUpgradeThatWasKilledIsWholeOrUndone(t *testing.T) {
 		d := openDB(t, path, Options{})
 		require.Equal(t, want, schemaOf(t, d))
 	}
-	t.Logf("%d of 4 were cut off", undone)
+	t.Logf("%d of 3 were cut off", undone)
 	require.Positive(t, undone)
 }
 

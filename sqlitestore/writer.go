@@ -154,6 +154,11 @@ func (w *writer) commit(group []*request) {
 // A caller's cancellation does not reach the statements: a transaction is short,
 // and is finished or undone as a whole.
 func (w *writer) transact(group []*request) error {
+	// SQLite does not notice that its file was deleted or replaced, and would
+	// write into what nobody finds again.
+	if err := w.db.checkFile(); err != nil {
+		return err
+	}
 	ctx := context.WithoutCancel(group[0].ctx)
 	if err := w.begin(group); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog/conformance"
 	"github.com/sessiontree/sessiontree/eventlog/conformance/backends"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
 )
 
 const conformanceLong = `conformance runs a backend against recorded answers of Pi's agent core: those
@@ -37,9 +39,16 @@ group (handmade), its name (plan-a-plan-b), and both (handmade/plan-*).
              "deviations": [{"rule", "field"}]}]
 }`
 
+// oneOf lists names as a sentence does.
+func oneOf(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
 func (c *cli) conformanceCommand() *cobra.Command {
+	all := append(backends.All(), sqlitestoretest.Backend())
 	var names []string
-	for _, b := range backends.All() {
+	for _, b := range all {
 		names = append(names, b.Name)
 	}
 	var name, filter string
@@ -54,9 +63,9 @@ func (c *cli) conformanceCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			backend, ok := backends.ByName(name)
-			if !ok {
-				return usagef(cmd, "--backend is %s, not %q", strings.Join(names, " or "), name)
+			i := slices.Index(names, name)
+			if i < 0 {
+				return usagef(cmd, "--backend is %s, not %q", oneOf(names), name)
 			}
 			options := conformance.Options{}
 			if filter != "" {
@@ -77,7 +86,7 @@ func (c *cli) conformanceCommand() *cobra.Command {
 				}
 				vectors = os.DirFS(dir)
 			}
-			report, err := conformance.Run(c.ctx, vectors, backend, options)
+			report, err := conformance.Run(c.ctx, vectors, all[i], options)
 			if err != nil {
 				return err
 			}
@@ -95,7 +104,7 @@ func (c *cli) conformanceCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&name, "backend", "jsonl", strings.Join(names, " or "))
+	cmd.Flags().StringVar(&name, "backend", "jsonl", oneOf(names))
 	cmd.Flags().StringVar(&filter, "filter", "", "run only the cases that the glob pattern matches")
 	return cmd
 }

@@ -37,7 +37,7 @@ func lastLine(s string) string {
 }
 
 func TestConformance(t *testing.T) {
-	for _, backend := range []string{"memory", "jsonl"} {
+	for _, backend := range []string{"memory", "jsonl", "sqlite"} {
 		a := ask("conformance", "--backend", backend, "--filter", "handmade/plan-*")
 		if a.code != exitOK || lastLine(a.stdout) != "1 passed, 0 failed" || a.stderr != "" {
 			t.Errorf("%s: exit %d\n%s%s", backend, a.code, a.stdout, a.stderr)

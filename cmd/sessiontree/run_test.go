@@ -196,7 +196,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"stats"}, "which session file?", "sessiontree stats FILE [flags]"},
 		{[]string{"demo", "x"}, `unknown command "x"`, "sessiontree demo [flags]"},
 		{[]string{"conformance", "a", "b"}, "one folder of vectors, not 2", "sessiontree conformance [DIR] [flags]"},
-		{[]string{"conformance", "--backend", "tape"}, `--backend is memory or jsonl, not "tape"`, "sessiontree conformance [DIR] [flags]"},
+		{[]string{"conformance", "--backend", "tape"}, `--backend is memory, jsonl or sqlite, not "tape"`, "sessiontree conformance [DIR] [flags]"},
 		{[]string{"conformance", "--filter", "["}, `--filter "[" is no pattern`, "sessiontree conformance [DIR] [flags]"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/filelock"
 	"github.com/sessiontree/sessiontree/eventlog/memory"
 )
 
@@ -86,7 +87,7 @@ func (s *Storage) lock(context.Context) error {
 			}
 			return s.fail("cannot open it for writing", err)
 		}
-		ok, err := tryLock(f.Fd())
+		ok, err := filelock.Try(f.Fd())
 		if err == nil && !ok {
 			err = eventlog.Errorf(eventlog.Busy, "Session file %s is being written by another process or handle", s.path)
 		} else if err != nil {
@@ -102,7 +103,7 @@ func (s *Storage) lock(context.Context) error {
 	if err != nil {
 		return s.fail("cannot look at it", err)
 	}
-	if isDeleted(info) {
+	if filelock.IsDeleted(info) {
 		s.close()
 		return s.deleted()
 	}
@@ -339,7 +340,7 @@ func (s *Storage) close() error {
 	}
 	f := s.file
 	s.file = nil
-	unlock(f.Fd())
+	filelock.Release(f.Fd())
 	if err := f.Close(); err != nil {
 		return &eventlog.Error{Code: eventlog.StorageFailed, Message: "Failed to close session " + s.path, Err: err}
 	}

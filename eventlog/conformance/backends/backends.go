@@ -16,16 +16,6 @@ import (
 // All are the reference backends.
 func All() []conformance.Backend { return []conformance.Backend{Memory(), JSONL()} }
 
-// ByName finds one of them.
-func ByName(name string) (conformance.Backend, bool) {
-	for _, b := range All() {
-		if b.Name == name {
-			return b, true
-		}
-	}
-	return conformance.Backend{}, false
-}
-
 // Memory is eventlog/memory.
 func Memory() conformance.Backend {
 	return conformance.Backend{

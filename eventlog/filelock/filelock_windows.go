@@ -1,4 +1,6 @@
-package jsonl
+// Package filelock locks open files between processes, with the locks of the
+// operating system: they go with the process that holds them.
+package filelock
 
 import (
 	"errors"
@@ -7,13 +9,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockOffset is far behind any session's end: Windows locks forbid reading, and
+// lockOffset is far behind any file's end: Windows locks forbid reading, and
 // readers take no lock.
 const lockOffset = 1 << 30 // in units of 4 GiB
 
-// tryLock takes the exclusive lock of an open file; it goes when the file is
+// Try takes the exclusive lock of an open file; it goes when the file is
 // closed, also by the end of the process.
-func tryLock(fd uintptr) (bool, error) {
+func Try(fd uintptr) (bool, error) {
 	at := windows.Overlapped{OffsetHigh: lockOffset}
 	err := windows.LockFileEx(windows.Handle(fd), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
@@ -22,11 +24,11 @@ func tryLock(fd uintptr) (bool, error) {
 	return err == nil, err
 }
 
-// unlock gives the lock back.
-func unlock(fd uintptr) {
+// Release gives the lock back.
+func Release(fd uintptr) {
 	at := windows.Overlapped{OffsetHigh: lockOffset}
 	windows.UnlockFileEx(windows.Handle(fd), 0, 1, 0, &at)
 }
 
-// isDeleted is never so on Windows, which does not delete open files.
-func isDeleted(fs.FileInfo) bool { return false }
+// IsDeleted is never so on Windows, which does not delete open files.
+func IsDeleted(fs.FileInfo) bool { return false }

@@ -1,6 +1,8 @@
 //go:build unix
 
-package jsonl
+// Package filelock locks open files between processes, with the locks of the
+// operating system: they go with the process that holds them.
+package filelock
 
 import (
 	"errors"
@@ -10,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the exclusive lock of an open file. It belongs to the open file,
+// Try takes the exclusive lock of an open file. It belongs to the open file,
 // so two handles of one process exclude each other too, and it goes when the
 // file is closed, also by the end of the process.
-func tryLock(fd uintptr) (bool, error) {
+func Try(fd uintptr) (bool, error) {
 	for {
 		err := unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
@@ -27,12 +29,12 @@ func tryLock(fd uintptr) (bool, error) {
 	}
 }
 
-// unlock gives the lock back. Closing alone would not, for as long as a process
+// Release gives the lock back. Closing alone would not, for as long as a process
 // that was forked meanwhile, and has not come to its exec, shares the open file.
-func unlock(fd uintptr) { unix.Flock(int(fd), unix.LOCK_UN) }
+func Release(fd uintptr) { unix.Flock(int(fd), unix.LOCK_UN) }
 
-// isDeleted says whether an open file has no name any more.
-func isDeleted(info fs.FileInfo) bool {
+// IsDeleted says whether an open file has no name any more.
+func IsDeleted(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Nlink == 0
 }
