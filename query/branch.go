@@ -89,6 +89,16 @@ func Branch(ctx context.Context, c Conn, p Place, stop int64) ([]eventlog.Entry,
 	return Entries(rows, make([]eventlog.Entry, 0, p.Depth-stop+1))
 }
 
+// Entry reads the entry at a place that [Locate] or the ancestry functions gave.
+func Entry(ctx context.Context, c Conn, p Place) (eventlog.Entry, error) {
+	var payload string
+	_, err := c.Row(ctx, "SELECT payload FROM events WHERE seq = ?", []any{p.Seq}, &payload)
+	if err != nil {
+		return eventlog.Entry{}, err
+	}
+	return eventlog.TrustedEntry(payload), nil
+}
+
 // Entries appends the entries that rows of one column, the payload, hold, and
 // closes rows.
 func Entries(rows *sql.Rows, entries []eventlog.Entry) ([]eventlog.Entry, error) {

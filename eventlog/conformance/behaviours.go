@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -832,7 +833,10 @@ func (k *kit) many(s *eventlog.Session, n int, id, parent func(i int) string) {
 }
 
 func deepChain(k *kit) {
-	const depth = 100_000
+	depth := 100_000
+	if testing.Short() {
+		depth /= 10
+	}
 	s := k.create("deep")
 	id := func(i int) string { return fmt.Sprintf("e%d", i) }
 	k.many(s, depth, id, func(i int) string {
@@ -885,7 +889,10 @@ func deepChain(k *kit) {
 }
 
 func wideStar(k *kit) {
-	const width = 10_000
+	width := 10_000
+	if testing.Short() {
+		width /= 10
+	}
 	s := k.create("wide")
 	root := k.say(s, "root")
 	id := func(i int) string { return fmt.Sprintf("e%d", i) }
