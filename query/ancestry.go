@@ -12,11 +12,15 @@ type way struct {
 	jump, jumpShared sql.NullInt64
 }
 
+const waySQL = `SELECT start, parent, jump, jump_shared FROM segments WHERE key = ?`
+
 func readWay(ctx context.Context, c Conn, segment int64) (w way, err error) {
-	_, err = c.Row(ctx, "SELECT start, parent, jump, jump_shared FROM segments WHERE key = ?", []any{segment},
+	_, err = c.Row(ctx, waySQL, []any{segment},
 		&w.start, &w.parent, &w.jump, &w.jumpShared)
 	return w, err
 }
+
+const nodeSQL = `SELECT seq FROM nodes WHERE pos = ?`
 
 // AncestorAt is the place of the ancestor of p, or p itself, at a depth; ok is
 // false where there is none (above the root, below p). It takes O(log) look-ups.
@@ -32,7 +36,7 @@ func AncestorAt(ctx context.Context, c Conn, p Place, depth int64) (a Place, ok 
 			return Place{}, false, err
 		case w.start <= depth:
 			a = Place{Segment: segment, Depth: depth}
-			ok, err = c.Row(ctx, "SELECT seq FROM nodes WHERE pos = ?", []any{segment<<32 | depth}, &a.Seq)
+			ok, err = c.Row(ctx, nodeSQL, []any{segment<<32 | depth}, &a.Seq)
 			return a, ok, err
 		case !w.parent.Valid:
 			return Place{}, false, nil

@@ -41,7 +41,7 @@ func Stop(ctx context.Context, c Conn, p Place) (int64, error) {
 	var stop int64
 	ok, err := c.Row(ctx, cutSQL, []any{p.Segment << 32, p.Segment<<32 | p.Depth}, &stop)
 	if err == nil && !ok {
-		_, err = c.Row(ctx, "SELECT stop FROM segments WHERE key = ?", []any{p.Segment}, &stop)
+		_, err = c.Row(ctx, segmentStopSQL, []any{p.Segment}, &stop)
 	}
 	if err != nil || stop >= 0 {
 		return stop, err
@@ -54,6 +54,8 @@ func Stop(ctx context.Context, c Conn, p Place) (int64, error) {
 }
 
 const cutSQL = `SELECT stop FROM cuts WHERE pos BETWEEN ? AND ? ORDER BY pos DESC LIMIT 1`
+
+const segmentStopSQL = `SELECT stop FROM segments WHERE key = ?`
 
 // holeSQL names the parent that a segment's way up does not find.
 const holeSQL = `
@@ -89,10 +91,12 @@ func Branch(ctx context.Context, c Conn, p Place, stop int64) ([]eventlog.Entry,
 	return Entries(rows, make([]eventlog.Entry, 0, p.Depth-stop+1))
 }
 
+const entrySQL = `SELECT payload FROM events WHERE seq = ?`
+
 // Entry reads the entry at a place that [Locate] or the ancestry functions gave.
 func Entry(ctx context.Context, c Conn, p Place) (eventlog.Entry, error) {
 	var payload string
-	_, err := c.Row(ctx, "SELECT payload FROM events WHERE seq = ?", []any{p.Seq}, &payload)
+	_, err := c.Row(ctx, entrySQL, []any{p.Seq}, &payload)
 	if err != nil {
 		return eventlog.Entry{}, err
 	}

@@ -1,0 +1,84 @@
+package query
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/sessiontree/sessiontree/migrations"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+// TestEveryQueryIsIndexed holds the plan of each query against a golden file: a
+// changed plan is looked at by a person. Two things are never allowed: a scan of
+// a table, and a sort of more than the ranges of a branch.
+func TestEveryQueryIsIndexed(t *testing.T) {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", ":memory:")
+	require.NoError(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, migrations.FS)
+	require.NoError(t, err)
+	_, err = provider.Up(ctx)
+	require.NoError(t, err)
+
+	var plans strings.Builder
+	for _, q := range []struct {
+		name, text string
+		sorts      int
+	}{
+		{"locate", locateSQL, 0},
+		{"cut", cutSQL, 0},
+		{"segment stop", segmentStopSQL, 0},
+		{"hole", holeSQL, 0},
+		{"branch", branchSQL, 1},
+		{"entry", entrySQL, 0},
+		{"way", waySQL, 0},
+		{"node", nodeSQL, 0},
+	} {
+		args := make([]any, max(strings.Count(q.text, "?"), 1))
+		if strings.Contains(q.text, "?3") {
+			args = make([]any, 3)
+		}
+		for i := range args {
+			args[i] = 1
+		}
+		rows, err := db.Query("EXPLAIN QUERY PLAN "+q.text, args...)
+		require.NoError(t, err, q.name)
+		fmt.Fprintf(&plans, "%s\n", q.name)
+		sorts := 0
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
+			fmt.Fprintf(&plans, "    %s\n", step)
+			if table, ok := strings.CutPrefix(step, "SCAN "); ok {
+				require.Contains(t, []string{"w", "way", "r"}, table, "%s scans a table", q.name)
+			}
+			if strings.Contains(step, "TEMP B-TREE") {
+				sorts++
+			}
+		}
+		require.NoError(t, rows.Err())
+		require.NoError(t, rows.Close())
+		require.Equal(t, q.sorts, sorts, "%s sorts", q.name)
+	}
+	const golden = "testdata/plans.golden"
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(plans.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), plans.String())
+}
