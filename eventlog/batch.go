@@ -3,6 +3,7 @@ package eventlog
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -65,7 +66,6 @@ type Draft struct {
 	Time   string      // "" is now
 	Parent *Ref        // nil is the leaf at that time
 	Fields []js.Member // behind the four that every entry has, in Pi's order; absent ones are left out
-	needs  []string    // entries that must exist
 }
 
 // Batch is what one append writes: all of its drafts, or nothing.
@@ -122,11 +122,6 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 	}
 	leaf := head.Leaf
 	for _, d := range b.Drafts {
-		for _, id := range d.needs {
-			if err := mustExist(NotFound, id); err != nil {
-				return nil, false, err
-			}
-		}
 		parent := leaf
 		switch {
 		case d.Parent != nil:
@@ -153,14 +148,11 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 		if d.Time == "" {
 			d.Time = s.Time()
 		}
-		e, err := parseEntry(d.encode(parent))
+		e, err := d.entry(parent)
 		if err != nil {
 			return nil, false, err
 		}
-		if e.id != d.ID || e.parent != parent || e.Type() != d.Type {
-			return nil, false, Errorf(InvalidArgument, "a draft of type %q with the id %q would be read as another: text that is no UTF-8, or a field that stands twice", d.Type, d.ID)
-		}
-		if target := e.LeafAfter(); e.kind == kindLeaf && !target.IsNone() {
+		if target := e.names(); !target.IsNone() {
 			if err := mustExist(NotFound, target.id); err != nil {
 				return nil, false, err
 			}
@@ -172,9 +164,54 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 	return entries, true, nil
 }
 
-// retried gives the entries of a batch that was written before.
+// entry makes the draft's entry, and refuses what would be read as another one,
+// or would spoil an answer of the session for ever: a log takes nothing back.
+func (d Draft) entry(parent Ref) (Entry, error) {
+	e, err := parseEntry(d.encode(parent))
+	if err != nil {
+		return e, &Error{InvalidArgument, fmt.Sprintf("a draft of type %q with the id %q", d.Type, d.ID), err}
+	}
+	if d.Type == "" || e.id != d.ID || e.parent != parent || e.Type() != d.Type || e.Timestamp() != d.Time {
+		return e, Errorf(InvalidArgument, "a draft of type %q with the id %q would be read as another: text that is no UTF-8, or a field that stands twice", d.Type, d.ID)
+	}
+	for _, c := range requires[e.kind] {
+		v := e.Get(c.field)
+		if kind := v.Kind(); kind == c.kind || (c.orNone && v.Nullish()) {
+			continue
+		}
+		return e, Errorf(InvalidArgument, "a draft of type %q: %s is %s, not %s", d.Type, c.field, v.Kind(), c.kind)
+	}
+	return e, nil
+}
+
+// requires is what a type's entries must hold. Files may hold anything; then Pi
+// cannot give the context, the totals, or the session at all.
+var requires = [...][]struct {
+	field  string
+	kind   js.Kind
+	orNone bool
+}{
+	kindMessage:           {{"message", js.Object, false}},
+	kindActiveToolsChange: {{"activeToolNames", js.Array, false}},
+	kindCompaction:        {{"retainedTail", js.Array, true}},
+	kindLabel:             {{"targetId", js.String, false}, {"label", js.String, true}},
+	kindSessionInfo:       {{"name", js.String, true}},
+	kindLeaf:              nil,
+}
+
+// names is the entry that a leaf or label entry is about.
+func (e Entry) names() Ref {
+	if e.kind == kindLeaf || e.kind == kindLabel {
+		return e.Target()
+	}
+	return None()
+}
+
+// retried gives the entries of a batch that was written before: all of them, each
+// as the batch would write it.
 func (b Batch) retried(v View) ([]Entry, error) {
 	var entries []Entry
+	seen := map[string]bool{}
 	for i, d := range b.Drafts {
 		if d.ID == "" {
 			return nil, nil
@@ -185,7 +222,7 @@ func (b Batch) retried(v View) ([]Entry, error) {
 		}
 		if !ok {
 			if i > 0 {
-				return nil, alreadyExists(b.Drafts[0].ID)
+				return nil, Errorf(AlreadyExists, "Entry %s exists already, and %s, which is to follow it, does not", b.Drafts[i-1].ID, d.ID)
 			}
 			return nil, nil
 		}
@@ -196,9 +233,11 @@ func (b Batch) retried(v View) ([]Entry, error) {
 		if d.Parent != nil {
 			parent = *d.Parent
 		}
-		if d.encode(parent) != e.text {
+		follows := i == 0 || d.Parent != nil || parent == entries[i-1].LeafAfter()
+		if d.encode(parent) != e.text || !follows || seen[d.ID] {
 			return nil, alreadyExists(d.ID)
 		}
+		seen[d.ID] = true
 		entries = append(entries, e)
 	}
 	return entries, nil
@@ -309,9 +348,7 @@ func CustomMessageDraft(customType string, content js.Value, display bool, detai
 // null or absent one clears. The append fails with [ErrNotFound] when there is
 // no such entry.
 func LabelDraft(target string, label js.Value) Draft {
-	d := draft(TypeLabel, field("targetId", js.Text(target)), field("label", label))
-	d.needs = []string{target}
-	return d
+	return draft(TypeLabel, field("targetId", js.Text(target)), field("label", label))
 }
 
 // NameDraft names the session: line breaks become a space and the ends are
@@ -351,7 +388,6 @@ func moveDrafts(target Ref, s *Summary) []Draft {
 	from := "root"
 	if !target.IsNone() {
 		from = target.ID()
-		leaf.needs = []string{from}
 	}
 	if s == nil {
 		return []Draft{leaf}

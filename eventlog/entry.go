@@ -289,7 +289,8 @@ func (e Entry) Line() string {
 	return strings.ReplaceAll(e.text, "\n", " ")
 }
 
-// MarshalJSON gives the text as it came.
+// MarshalJSON gives the text as it came; encoding/json may still escape some of
+// it (<, >, &), and refuses what is nested deeper than 10,000.
 func (e Entry) MarshalJSON() ([]byte, error) { return e.Value().MarshalJSON() }
 
 // Value is the entry as a JSON value.

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code classifies an [Error]. The first two groups are Pi's own codes; the last
@@ -61,8 +62,8 @@ func (e *Error) Error() string {
 	switch {
 	case e.Err == nil:
 		return e.Message
-	case e.Message == "" || e.Message == e.Err.Error():
-		return e.Err.Error()
+	case strings.HasPrefix(e.Err.Error(), e.Message):
+		return e.Err.Error() // the cause says it all
 	}
 	return e.Message + ": " + e.Err.Error()
 }

@@ -43,9 +43,10 @@ func (s *Session) Begin(p Phase) (end func(), err error) {
 	}), nil
 }
 
-// AppendWhenIdle appends the drafts if the session is idle, and else holds them
-// back until [Session.Flush], as Pi's harness does with what arrives during a
-// navigation. It says whether they were written.
+// AppendWhenIdle appends the drafts if the session is idle, behind what is held
+// back; else it holds them back until [Session.Flush], as Pi's harness does with
+// what arrives during a navigation. It says whether they were written. When an
+// append fails, what was held back still is, and the drafts are the caller's.
 func (s *Session) AppendWhenIdle(ctx context.Context, drafts ...Draft) (written bool, err error) {
 	s.mu.Lock()
 	if s.phase != Idle {
@@ -54,17 +55,26 @@ func (s *Session) AppendWhenIdle(ctx context.Context, drafts ...Draft) (written 
 		return false, nil
 	}
 	s.mu.Unlock()
-	_, err = s.Append(ctx, drafts...)
+	if _, err = s.Flush(ctx); err == nil {
+		_, err = s.Append(ctx, drafts...)
+	}
 	return err == nil, err
+}
+
+// TakeHeld hands over what AppendWhenIdle held back, for a host that wants to
+// drop or mend it; it is not held any more.
+func (s *Session) TakeHeld() []Draft {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := s.held
+	s.held = nil
+	return held
 }
 
 // Flush writes what AppendWhenIdle held back, in order, as one append; on an
 // error all of it is still held.
 func (s *Session) Flush(ctx context.Context) ([]Entry, error) {
-	s.mu.Lock()
-	held := s.held
-	s.held = nil
-	s.mu.Unlock()
+	held := s.TakeHeld()
 	if len(held) == 0 {
 		return nil, nil
 	}
@@ -257,7 +267,7 @@ func (s *Session) navigate(ctx context.Context, target string, o NavigateOptions
 			request.ReplaceInstructions = *hook.ReplaceInstructions
 		}
 		summary, err = o.Summarizer(ctx, request)
-		if errors.Is(err, ErrCancelled) {
+		if errors.Is(err, ErrCancelled) || (err != nil && errors.Is(ctx.Err(), context.Canceled)) {
 			return Navigation{Cancelled: true}, nil
 		}
 		if err != nil {
@@ -299,6 +309,8 @@ func (s *Session) navigate(ctx context.Context, target string, o NavigateOptions
 		n.SummaryEntry = &entries[1]
 	}
 	if o.After != nil {
+		// The move is written: what follows does not depend on the caller's patience.
+		ctx := context.WithoutCancel(ctx)
 		now, err := s.storage.Head(ctx)
 		if err != nil {
 			return Navigation{}, err

@@ -180,8 +180,7 @@ func (s *Session) BuildContext(ctx context.Context, from Ref, o ...ContextOption
 
 // Label is an entry's label, "" for none.
 func (s *Session) Label(ctx context.Context, id string) (string, error) {
-	labels, err := s.storage.Labels(ctx)
-	return labels[id], err
+	return s.storage.Label(ctx, id)
 }
 
 // Labels are all labels by entry id.
@@ -200,6 +199,9 @@ func (s *Session) Stats(ctx context.Context) (Stats, error) { return s.storage.S
 // entry that is not there, or that is no user message where position is Before;
 // and as Branch does.
 func (s *Session) ForkEntries(ctx context.Context, entryID string, position Position) ([]Entry, error) {
+	if position != "" && position != Before && position != AtIt {
+		return nil, Errorf(InvalidArgument, "a fork is cut %q or %q an entry, not %q", Before, AtIt, position)
+	}
 	if entryID == "" {
 		var all []Entry
 		for e, err := range s.storage.Entries(ctx, 0, All) {
@@ -217,12 +219,8 @@ func (s *Session) ForkEntries(ctx context.Context, entryID string, position Posi
 	if err != nil {
 		return nil, err
 	}
-	switch position {
-	case AtIt:
+	if position == AtIt {
 		return s.storage.Branch(ctx, At(target.id))
-	case Before, "":
-	default:
-		return nil, Errorf(InvalidArgument, "a fork is cut %q or %q an entry, not %q", Before, AtIt, position)
 	}
 	if target.kind == kindMessage && target.Message().Nullish() {
 		return nil, target.faulty("message", "is missing")
@@ -233,5 +231,12 @@ func (s *Session) ForkEntries(ctx context.Context, entryID string, position Posi
 	return s.storage.Branch(ctx, target.parent)
 }
 
-// Close closes the session's storage.
-func (s *Session) Close() error { return s.storage.Close() }
+// Close closes the session's storage. It fails with [ErrInvalidState] if drafts
+// are still held back; the storage is closed all the same.
+func (s *Session) Close() error {
+	held := len(s.TakeHeld())
+	if err := s.storage.Close(); err != nil || held == 0 {
+		return err
+	}
+	return Errorf(InvalidState, "%d drafts were held back and never written", held)
+}

@@ -94,6 +94,9 @@ type Storage interface {
 	// walk would never end.
 	Branch(ctx context.Context, from Ref) ([]Entry, error)
 
+	// Label is the label of an entry, "" for none.
+	Label(ctx context.Context, id string) (string, error)
+
 	// Labels are the labels of all entries that have one, by id.
 	Labels(ctx context.Context) (map[string]string, error)
 
@@ -129,6 +132,21 @@ type CreateOptions struct {
 	Metadata      js.Value // an object, or absent
 }
 
+// From fills in what a fork takes from its source.
+func (o ForkOptions) From(source Metadata, parent Ref) CreateOptions {
+	c := o.CreateOptions
+	if c.CWD == "" {
+		c.CWD = source.CWD
+	}
+	if c.ParentSession.IsNone() {
+		c.ParentSession = parent
+	}
+	if !c.Metadata.Exists() {
+		c.Metadata = source.Metadata
+	}
+	return c
+}
+
 // NewMetadata makes the metadata of a new session, with its header as Pi writes it.
 // It fails with [ErrInvalidArgument] for metadata that is no object and for an id
 // that a header could not hold as it is. Every backend creates sessions with it.
@@ -158,7 +176,8 @@ const (
 	AtIt   Position = "at"     // the branch up to the entry itself
 )
 
-// ForkOptions describe a fork.
+// ForkOptions describe a fork. What CreateOptions leave empty is the source's:
+// its working folder, its metadata, and the source itself as parent session.
 type ForkOptions struct {
 	CreateOptions
 	// EntryID is where to cut; "" copies the whole log, leaf entries too.
@@ -208,7 +227,6 @@ type Repo interface {
 
 	// Fork makes a new session of a copy of source's log or of one branch of it.
 	// Ids and bytes are kept. It fails with ErrInvalidForkTarget, and as Open and
-	// Create do. An absent ParentSession is the source, an absent Metadata the
-	// source's.
+	// Create do.
 	Fork(ctx context.Context, source Metadata, o ForkOptions) (*Session, error)
 }

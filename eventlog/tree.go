@@ -105,14 +105,17 @@ func newTree(entries []Entry, labels map[string]string, leaf Ref) (*Tree, int) {
 			}
 			placed[at.entry] = true
 			e := entries[at.entry]
-			n := Node{Entry: e, Parent: int(at.parent), Label: labels[e.id], Control: e.Type().Control(), Gap: gap[at.entry], Cycle: cycle}
+			n := Node{Entry: e, Parent: int(at.parent), Control: e.Type().Control(), Gap: gap[at.entry], Cycle: cycle}
 			index := len(t.Nodes)
 			if at.parent >= 0 {
 				n.Depth = t.Nodes[at.parent].Depth + 1
 				t.Nodes[at.parent].Children = append(t.Nodes[at.parent].Children, index)
 			}
-			if At(e.id) == leaf && last[e.id] == at.entry {
-				n.Leaf, leafNode = true, index
+			if last[e.id] == at.entry { // of an id that stands twice, the entry that it finds
+				n.Label = labels[e.id]
+				if At(e.id) == leaf {
+					n.Leaf, leafNode = true, index
+				}
 			}
 			t.Nodes = append(t.Nodes, n)
 			from := len(stack)

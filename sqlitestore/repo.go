@@ -195,18 +195,12 @@ func (s *Store) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.F
 	if err != nil {
 		return nil, err
 	}
-	if o.ParentSession.IsNone() {
-		o.ParentSession = eventlog.At(from.meta.ID)
-	}
-	if !o.Metadata.Exists() {
-		o.Metadata = from.meta.Metadata
-	}
-	m, err := o.NewMetadata(s.o.Source)
+	m, err := o.From(from.meta, eventlog.At(from.meta.ID)).NewMetadata(s.o.Source)
 	if err != nil {
 		return nil, err
 	}
 	point := &forkPoint{from.key, o.EntryID}
-	if o.EntryID == "" {
+	if o.EntryID == "" && o.Position == "" {
 		return s.create(ctx, m, projections.SessionForked, point, func(ctx context.Context, tx *projections.Tx, key int64) error {
 			return s.copyLog(ctx, tx, from.key, key)
 		})

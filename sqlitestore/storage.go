@@ -189,6 +189,15 @@ func (s *Storage) walk(ctx context.Context, tx *projections.Tx, id string) ([]ev
 	return s.store.branch.Dialect.Walk(from, head.N, v.Lookup)
 }
 
+// Label implements [eventlog.Storage].
+func (s *Storage) Label(ctx context.Context, id string) (label string, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		_, err := tx.Row(ctx, "SELECT label FROM labels WHERE session = ? AND target = ?", []any{s.key, id}, &label)
+		return err
+	})
+	return label, err
+}
+
 // Labels implements [eventlog.Storage].
 func (s *Storage) Labels(ctx context.Context) (labels map[string]string, err error) {
 	err = s.read(ctx, func(tx *projections.Tx) error {

@@ -256,7 +256,7 @@ func wholeBatches(k *kit) {
 		"an id that is taken":    {[]eventlog.Draft{good, good.WithID(root.ID())}, eventlog.AlreadyExists},
 		"an id twice":            {[]eventlog.Draft{good.WithID("twice"), good.WithID("twice")}, eventlog.AlreadyExists},
 		"a target further down":  {[]eventlog.Draft{eventlog.LabelDraft("below", js.Text("l")), good.WithID("below")}, eventlog.NotFound},
-		"a leaf that is nowhere": {[]eventlog.Draft{good, {Type: eventlog.TypeLeaf, Fields: []js.Member{member("targetId", js.Num(1))}}}, eventlog.InvalidEntry},
+		"a leaf that is nowhere": {[]eventlog.Draft{good, {Type: eventlog.TypeLeaf, Fields: []js.Member{member("targetId", js.Num(1))}}}, eventlog.InvalidArgument},
 	} {
 		entries, err := s.Append(k.ctx, batch.drafts...)
 		k.refused(what, err, batch.code)

@@ -132,8 +132,10 @@ func lenientHeader(path, line string, offset int64, number int) (m eventlog.Meta
 	if err == nil {
 		return m, "", nil, nil
 	}
-	for at := strings.IndexByte(line, '{'); at >= 0; {
+	budget := scanBudget(line)
+	for at := strings.IndexByte(line, '{'); at >= 0 && budget > 0; {
 		end, skipErr := js.Skip(line, at)
+		budget -= end - at
 		if skipErr == nil {
 			found, headerErr := parseHeader(path, line[at:end], false)
 			if headerErr != nil {
@@ -145,7 +147,7 @@ func lenientHeader(path, line string, offset int64, number int) (m eventlog.Meta
 			return found, line[end:], damage, nil
 		}
 		next := strings.IndexByte(line[at+1:], '{')
-		if next < 0 || at > 1<<16 {
+		if next < 0 {
 			break
 		}
 		at += 1 + next

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -19,12 +20,16 @@ import (
 type Repo struct {
 	root string
 	o    Options
+
+	creating sync.Mutex // so that of two creations of one id one finds it taken
 }
 
 // NewRepo makes a repository of the folder root, which need not exist yet.
-func NewRepo(root string, o Options) *Repo { return &Repo{root, o} }
+func NewRepo(root string, o Options) *Repo { return &Repo{root: root, o: o} }
 
-// Create implements [eventlog.Repo].
+// Create implements [eventlog.Repo]. An id is taken if there is a file for it in
+// our folder for the working folder; files of Pi's, and other folders, are not
+// searched.
 func (r *Repo) Create(ctx context.Context, o eventlog.CreateOptions) (*eventlog.Session, error) {
 	return r.create(ctx, o, nil)
 }
@@ -41,6 +46,11 @@ func (r *Repo) create(ctx context.Context, o eventlog.CreateOptions, entries []e
 	if err := makeDir(dir); err != nil {
 		return nil, fileError("Failed to create session directory "+dir, err)
 	}
+	if len(m.Header) > maxHeader {
+		return nil, eventlog.Errorf(eventlog.InvalidArgument, "the header of a session holds %d bytes at the most, not %d", maxHeader, len(m.Header))
+	}
+	r.creating.Lock()
+	defer r.creating.Unlock()
 	taken, err := idTaken(dir, m.ID)
 	if err != nil {
 		return nil, fileError("Failed to list sessions in "+dir, err)
@@ -131,24 +141,31 @@ func idTaken(dir, id string) (bool, error) {
 	return false, nil
 }
 
+// find is the file that m describes: m.Path, or the session with m.ID. One whose
+// header cannot be read is found by its name.
+func (r *Repo) find(ctx context.Context, m eventlog.Metadata) (string, error) {
+	if m.Path != "" {
+		return m.Path, nil
+	}
+	listed, err := r.List(ctx, m.CWD)
+	if err != nil {
+		return "", err
+	}
+	suffix := "_" + encodeID(m.ID) + ".jsonl"
+	for _, l := range listed {
+		if (l.Err == nil && l.ID == m.ID) || (l.Err != nil && strings.HasSuffix(l.Path, suffix)) {
+			return l.Path, nil
+		}
+	}
+	return "", eventlog.Errorf(eventlog.NotFound, "Session not found: %s", m.ID)
+}
+
 // Open implements [eventlog.Repo]: the file at m.Path, or without a path the
 // session with m.ID.
 func (r *Repo) Open(ctx context.Context, m eventlog.Metadata) (*eventlog.Session, error) {
-	path := m.Path
-	if path == "" {
-		listed, err := r.List(ctx, m.CWD)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range listed {
-			if l.Err == nil && l.ID == m.ID {
-				path = l.Path
-				break
-			}
-		}
-		if path == "" {
-			return nil, eventlog.Errorf(eventlog.NotFound, "Session not found: %s", m.ID)
-		}
+	path, err := r.find(ctx, m)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, eventlog.Errorf(eventlog.NotFound, "Session not found: %s", path)
@@ -193,7 +210,12 @@ func (r *Repo) List(ctx context.Context, cwd string) ([]eventlog.Listed, error) 
 			continue // Pi's folder is not there, or has a name that no folder can have here
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fileError("Failed to list sessions in "+filepath.Join(root, dir), err)
+			// One folder that cannot be read hides no other.
+			folder := filepath.Join(root, dir)
+			listed = append(listed, eventlog.Listed{
+				Metadata: eventlog.Metadata{Path: folder},
+				Err:      fileError("Failed to list sessions in "+folder, err),
+			})
 		}
 		for _, f := range files {
 			if f.IsDir() || !strings.HasSuffix(f.Name(), ".jsonl") {
@@ -225,25 +247,42 @@ func (r *Repo) Delete(ctx context.Context, m eventlog.Metadata) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	path := m.Path
-	if path == "" {
-		s, err := r.Open(ctx, m)
-		if err != nil {
-			if errors.Is(err, eventlog.ErrNotFound) {
-				return nil
-			}
-			return err
-		}
-		found, err := s.Metadata(ctx)
-		if err != nil {
-			return err
-		}
-		path = found.Path
+	path, err := r.find(ctx, m)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.owns(path); err != nil {
+		return err
 	}
 	for _, name := range []string{path, path + damagedSuffix} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fileError("Failed to delete session "+path, err)
 		}
+	}
+	if r.o.NoSync {
+		return nil
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileError("Failed to delete session "+path, err)
+	}
+	return nil
+}
+
+// owns refuses paths that are no session of this repository: a deletion follows.
+func (r *Repo) owns(path string) error {
+	root, err := r.dir("")
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return fileError("Failed to resolve "+path, err)
+	}
+	if inside, err := filepath.Rel(root, abs); err != nil || !filepath.IsLocal(inside) || !strings.HasSuffix(abs, ".jsonl") {
+		return eventlog.Errorf(eventlog.InvalidArgument, "%s is no session file below %s", path, root)
 	}
 	return nil
 }
@@ -263,11 +302,5 @@ func (r *Repo) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.Fo
 	if err != nil {
 		return nil, err
 	}
-	if o.ParentSession.IsNone() {
-		o.ParentSession = eventlog.At(m.Path)
-	}
-	if !o.Metadata.Exists() {
-		o.Metadata = m.Metadata
-	}
-	return r.create(ctx, o.CreateOptions, entries)
+	return r.create(ctx, o.From(m, eventlog.At(m.Path)), entries)
 }

@@ -27,10 +27,21 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 			p.damage = append(p.damage, Damage{number, offset + int64(junk), int64(len(part)), reason})
 		}
 	}
-	// Each start that fails may cost a scan to the end of the line. The budget
-	// keeps a hostile line from taking the square of its length.
-	budget := 16*len(line) + 1<<16
-	for at := strings.IndexByte(line, '{'); at >= 0 && budget > 0; {
+	// Any brace may start a record. When that has cost too much (a record torn deep
+	// inside has many), only what looks like the start of one is tried.
+	start, budget := "{", scanBudget(line)
+	for at := strings.IndexByte(line, '{'); at >= 0; {
+		if budget <= 0 {
+			if start == recordStart {
+				break
+			}
+			start, budget = recordStart, scanBudget(line)
+			more := strings.Index(line[at:], start)
+			if more < 0 {
+				break
+			}
+			at += more
+		}
 		next := at + 1
 		end, err := js.Skip(line, at)
 		budget -= end - at
@@ -42,7 +53,7 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 				junk = end
 			}
 		}
-		more := strings.IndexByte(line[next:], '{')
+		more := strings.Index(line[next:], start)
 		if more < 0 {
 			break
 		}
@@ -50,6 +61,14 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 	}
 	drop(len(line))
 }
+
+// recordStart is how every record begins that Pi or this package wrote.
+const recordStart = `{"type":"`
+
+// scanBudget is how many bytes the starts in a line may cost that turn out to be
+// none: each may take a scan to the line's end, which would make the square of
+// its length.
+func scanBudget(line string) int { return 16*len(line) + 1<<16 }
 
 // inValue says whether what follows stands where a JSON value would.
 func inValue(before string) bool {

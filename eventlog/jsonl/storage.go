@@ -28,9 +28,10 @@ type Storage struct {
 	damage   []Damage
 
 	// What follows belongs to the append that is under way.
-	was  fs.FileInfo // the file that was read, or made
-	file File        // open and locked once the session was appended to
-	tail tail
+	was   fs.FileInfo // the file as it was read, or made, or looked at last
+	wrote bool        // whether this handle wrote to it since then
+	file  File        // open and locked once the session was appended to
+	tail  tail
 	// failed is what a write that failed may have left behind tail, because it
 	// could not be taken back; nil if nothing. It is taken back before the next
 	// append.
@@ -103,14 +104,22 @@ func (s *Storage) lock(context.Context) error {
 	if err != nil {
 		return s.fail("cannot look at it", err)
 	}
-	if filelock.IsDeleted(info) {
+	switch named, err := os.Stat(s.path); {
+	case os.IsNotExist(err):
 		s.close()
 		return s.deleted()
-	}
-	if !os.SameFile(info, s.was) {
+	case err != nil:
+		return s.fail("cannot look at it", err)
+	case !os.SameFile(named, info) || !os.SameFile(named, s.was):
 		return s.changed("was replaced by another")
 	}
 	size := info.Size()
+	if touched := !s.wrote && !info.ModTime().Equal(s.was.ModTime()); touched && size == s.tail.size && !s.tail.torn() {
+		if err := s.compare(size); err != nil {
+			return err
+		}
+	}
+	s.was, s.wrote = info, false
 	if s.failed != nil {
 		if size, err = s.takeBackFailed(size); err != nil {
 			return err
@@ -123,6 +132,29 @@ func (s *Storage) lock(context.Context) error {
 		// A torn line may have been cut by another handle, and as much written in
 		// its place.
 		return s.catchUp(size)
+	}
+	return nil
+}
+
+// compare looks whether a file that somebody wrote to, but did not append to,
+// still holds what was read.
+func (s *Storage) compare(size int64) error {
+	c, err := read(s.path, io.NewSectionReader(s.file, 0, size), Options{MaxLine: s.o.MaxLine})
+	if err != nil {
+		return s.changed("was rewritten")
+	}
+	n := 0
+	for e, err := range s.Entries(context.Background(), 0, eventlog.All) {
+		if err != nil {
+			return err
+		}
+		if n == len(c.Entries) || c.Entries[n].Line() != e.Line() {
+			return s.changed("was rewritten")
+		}
+		n++
+	}
+	if n < len(c.Entries) {
+		return s.changed("was rewritten")
 	}
 	return nil
 }
@@ -198,6 +230,7 @@ func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
 	for _, e := range entries {
 		buf = appendLine(buf, e)
 	}
+	s.wrote = true
 	err := writeAll(s.file, buf)
 	if err == nil && !s.o.NoSync {
 		err = s.file.Sync()
@@ -339,12 +372,21 @@ func (s *Storage) close() error {
 		return nil
 	}
 	f := s.file
+	var left error
+	if s.failed != nil {
+		// Nobody will try again: what a failed append wrote must not be there when the
+		// file is opened next.
+		var info fs.FileInfo
+		if info, left = f.Stat(); left == nil {
+			_, left = s.takeBackFailed(info.Size())
+		}
+	}
 	s.file = nil
 	filelock.Release(f.Fd())
 	if err := f.Close(); err != nil {
 		return &eventlog.Error{Code: eventlog.StorageFailed, Message: "Failed to close session " + s.path, Err: err}
 	}
-	return nil
+	return left
 }
 
 // Create makes a session file with a header and the entries given. It fails with

@@ -282,6 +282,12 @@ func (s *Storage) lookup(id string) (eventlog.Entry, bool, error) {
 	return s.entries[at], true, nil
 }
 
+// Label implements [eventlog.Storage].
+func (s *Storage) Label(ctx context.Context, id string) (label string, err error) {
+	err = s.read(ctx, func() error { label = s.labels[id]; return nil })
+	return label, err
+}
+
 // Labels implements [eventlog.Storage].
 func (s *Storage) Labels(ctx context.Context) (labels map[string]string, err error) {
 	err = s.read(ctx, func() error {

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/sessiontree/sessiontree/eventlog"
-	"github.com/sessiontree/sessiontree/eventlog/js"
 )
 
 // Repo is an [eventlog.Repo] in memory. Sessions stay open until they are
@@ -123,11 +122,5 @@ func (r *Repo) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.Fo
 	if err != nil {
 		return nil, err
 	}
-	if o.ParentSession.IsNone() {
-		o.ParentSession = eventlog.At(m.ID)
-	}
-	if o.Metadata.Kind() == js.Absent {
-		o.Metadata = m.Metadata
-	}
-	return r.create(ctx, o.CreateOptions, entries)
+	return r.create(ctx, o.From(m, eventlog.At(m.ID)), entries)
 }
