@@ -13,8 +13,8 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog/js"
 )
 
-// Source gives new entries and sessions their times and ids. The zero Source is
-// the system's clock and random ids.
+// Source gives new entries their times and ids, and new sessions their times.
+// The zero Source is the system's clock and random ids.
 type Source struct {
 	Now   func() time.Time
 	NewID func() string // a candidate for an entry id; asked again while it is taken

@@ -6,19 +6,20 @@
 //
 // An [Entry] holds its JSON text as it came and answers from it. A [Storage]
 // holds the entries of one session, a [Repo] many sessions; a [Session] is what
-// a host works with, over any storage. The packages below are the reference
-// backends (memory and jsonl) and the conformance suite that every backend must
-// pass.
+// a host works with, over any storage. Below it are the
+// reference backends (memory and jsonl), the conformance suite that every backend
+// must pass, and what they stand on (js, filelock).
 //
 // # Guarantees
 //
-//   - An append is written whole or not at all, and what was appended is never
-//     changed. What is returned are values: nothing a caller does to them reaches
+//   - An append that fails leaves the session as it was, and what was appended is
+//     never changed. (What a kill in the middle of a batch leaves, each backend
+//     says.) What is returned are values: nothing a caller does to them reaches
 //     the session.
 //   - Appends to one session take turns, each below the leaf that the one before
 //     left.
-//   - Answers are those of Pi's agent core 0.83 (see [Harness]), save where the
-//     README names a rule.
+//   - Answers are those of Pi's agent core 0.83 (see [Harness]), save where
+//     conformance.Rules has a rule.
 //
 // # Caveats
 //

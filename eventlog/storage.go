@@ -110,9 +110,10 @@ type Storage interface {
 
 	// Append writes the batch, all of it or nothing, as [Batch] says, and returns
 	// its entries. It fails with ErrNotFound (a parent or a target that is not
-	// there), ErrAlreadyExists, ErrConflict, ErrInvalidSession (the leaf cannot be
-	// read), ErrBusy (another process writes) or ErrStorage; then nothing was
-	// written.
+	// there), ErrAlreadyExists, ErrConflict, ErrInvalidArgument (a draft that no
+	// reader could answer from, or too long for the backend), ErrInvalidSession (the
+	// leaf cannot be read), ErrBusy (another process writes) or ErrStorage; then
+	// nothing was written.
 	Append(ctx context.Context, b Batch) ([]Entry, error)
 
 	// AppendRaw writes entries exactly as given, all or nothing. It checks only
@@ -210,7 +211,9 @@ func SortNewestFirst(listed []Listed) {
 
 // Repo is a collection of sessions.
 type Repo interface {
-	// Create makes a session. It fails with ErrAlreadyExists when the id is taken.
+	// Create makes a session. It fails with ErrAlreadyExists when the id is taken
+	// (where a backend looks for that, it says), and with ErrInvalidArgument for
+	// metadata that is no object or an id that a header cannot hold.
 	Create(ctx context.Context, o CreateOptions) (*Session, error)
 
 	// Open opens the session that m describes: by Path where the backend has
@@ -222,7 +225,10 @@ type Repo interface {
 	// working folder if cwd is not "". Damaged ones come last and say why.
 	List(ctx context.Context, cwd string) ([]Listed, error)
 
-	// Delete removes a session as a whole; one that is not there is no error.
+	// Delete removes a session as a whole; one that is not there is no error. A
+	// session that is open meanwhile is told at its next append, with ErrNotFound,
+	// ErrClosed or ErrStorage; reads too where the backend does not hold it in
+	// memory. An answer is never cut short without an error.
 	Delete(ctx context.Context, m Metadata) error
 
 	// Fork makes a new session of a copy of source's log or of one branch of it.

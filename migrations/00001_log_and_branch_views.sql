@@ -61,7 +61,7 @@ WHEN NOT EXISTS (SELECT 1 FROM guards WHERE session = old.session) BEGIN
 END;
 -- +goose StatementEnd
 
--- Sessions that were deleted here: an import of the same file obeys it.
+-- Sessions that were deleted here: they are not added again until that is undone.
 CREATE TABLE tombstones (
     id         TEXT PRIMARY KEY,
     deleted_at TEXT NOT NULL
@@ -136,6 +136,8 @@ CREATE TABLE labels (
     label   TEXT NOT NULL,
     PRIMARY KEY (session, target)
 ) STRICT, WITHOUT ROWID;
+
+-- For whoever asks in SQL; this program asks the tables.
 
 -- The thinned closure, two rows a segment.
 CREATE VIEW segment_closure AS

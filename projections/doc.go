@@ -5,7 +5,7 @@
 // transaction that also moves its checkpoint, so that what it wrote and how far
 // it has come are never apart. The branch set ([Branch]: ancestry, heads,
 // labels) is applied in the writer's own transaction, so that reads of it are
-// never behind; the others follow in transactions of their own.
+// never behind; [CatchUp] brings a view forward that is, in slices.
 //
 // # Ancestry
 //

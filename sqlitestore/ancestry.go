@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/sessiontree/sessiontree/eventlog"
-	"github.com/sessiontree/sessiontree/projections"
 	"github.com/sessiontree/sessiontree/query"
 )
 
@@ -13,7 +12,7 @@ import (
 // compactions. It takes O(log) look-ups in a tree of any shape. It fails with
 // [eventlog.ErrNotFound].
 func (s *Storage) IsAncestor(ctx context.Context, a, b string) (above bool, err error) {
-	err = s.pair(ctx, a, b, func(tx *projections.Tx, pa, pb query.Place) error {
+	err = s.pair(ctx, a, b, func(tx reading, pa, pb query.Place) error {
 		above, err = query.IsAncestor(ctx, tx, pa, pb)
 		return err
 	}, func(upA, upB []eventlog.Entry) error {
@@ -29,7 +28,7 @@ func (s *Storage) IsAncestor(ctx context.Context, a, b string) (above bool, err 
 // past all compactions; none if they have no root in common. It takes O(log)
 // look-ups in a tree of any shape. It fails with [eventlog.ErrNotFound].
 func (s *Storage) CommonAncestor(ctx context.Context, a, b string) (common eventlog.Ref, err error) {
-	err = s.pair(ctx, a, b, func(tx *projections.Tx, pa, pb query.Place) error {
+	err = s.pair(ctx, a, b, func(tx reading, pa, pb query.Place) error {
 		p, ok, err := query.CommonAncestor(ctx, tx, pa, pb)
 		if err != nil || !ok {
 			return err
@@ -55,13 +54,9 @@ func (s *Storage) CommonAncestor(ctx context.Context, a, b string) (common event
 
 // pair answers a question about two entries: by their places, or in an irregular
 // session by their ways up to the root.
-func (s *Storage) pair(ctx context.Context, a, b string, indexed func(tx *projections.Tx, a, b query.Place) error, walked func(a, b []eventlog.Entry) error) error {
-	return s.read(ctx, func(tx *projections.Tx) error {
-		irregular, err := s.irregular(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if irregular {
+func (s *Storage) pair(ctx context.Context, a, b string, indexed func(tx reading, a, b query.Place) error, walked func(a, b []eventlog.Entry) error) error {
+	return s.read(ctx, func(tx reading) error {
+		if tx.irregular {
 			upA, err := s.wayUp(ctx, tx, a)
 			if err != nil {
 				return err
@@ -86,8 +81,8 @@ func (s *Storage) pair(ctx context.Context, a, b string, indexed func(tx *projec
 
 // wayUp is an entry with all above it, root first, as far as parents are there;
 // a cycle ends it.
-func (s *Storage) wayUp(ctx context.Context, tx *projections.Tx, id string) ([]eventlog.Entry, error) {
-	v := &view{ctx: ctx, tx: tx, key: s.key}
+func (s *Storage) wayUp(ctx context.Context, tx reading, id string) ([]eventlog.Entry, error) {
+	v := &view{ctx: ctx, tx: tx.Tx, key: s.key}
 	var up []eventlog.Entry
 	for seen := map[string]bool{}; id != "" && !seen[id]; {
 		seen[id] = true

@@ -220,7 +220,7 @@ func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64)
 	if h, err := projections.ReadHead(ctx, tx, from); err != nil {
 		return err
 	} else if h == nil {
-		return eventlog.Errorf(eventlog.NotFound, "the session was deleted")
+		return errDeleted
 	}
 	var base int64
 	if _, err := tx.Row(ctx, "SELECT max(seq) FROM events", nil, &base); err != nil {
@@ -244,12 +244,31 @@ func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64)
 
 // Add takes a session that was read from elsewhere, exactly as it is: nothing is
 // checked, and a log that is irregular is answered as the reference walk answers
-// it. It fails with [eventlog.ErrAlreadyExists].
+// it. It fails with [eventlog.ErrAlreadyExists], and with
+// [eventlog.ErrInvalidState] for a session that was deleted here, until
+// [Store.Restore] allows it.
 func (s *Store) Add(ctx context.Context, m eventlog.Metadata, entries []eventlog.Entry) (*eventlog.Session, error) {
 	if m.Header == "" {
 		m.Header = m.HeaderText()
 	}
 	return s.create(ctx, m, projections.SessionCreated, nil, func(ctx context.Context, tx *projections.Tx, key int64) error {
+		var at string
+		deleted, err := tx.Row(ctx, "SELECT deleted_at FROM tombstones WHERE id = ?", []any{m.ID}, &at)
+		if err != nil {
+			return err
+		}
+		if deleted {
+			return eventlog.Errorf(eventlog.InvalidState, "Session %s was deleted here at %s: restore it first", m.ID, at)
+		}
 		return s.insertInto(ctx, tx, key, entries)
+	})
+}
+
+// Restore lets Add bring a session back that was deleted here. An id that was
+// never deleted is no error.
+func (s *Store) Restore(ctx context.Context, id string) error {
+	return s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		_, err := tx.Exec(ctx, "DELETE FROM tombstones WHERE id = ?", id)
+		return err
 	})
 }

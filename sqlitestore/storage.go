@@ -29,12 +29,30 @@ func (s *Storage) deleted() error {
 	return eventlog.Errorf(eventlog.NotFound, "Session %s was deleted", s.meta.ID)
 }
 
-// read runs f in one snapshot of the database.
-func (s *Storage) read(ctx context.Context, f func(tx *projections.Tx) error) error {
+var errDeleted = eventlog.Errorf(eventlog.NotFound, "the session was deleted")
+
+// reading is the session in one snapshot of the database.
+type reading struct {
+	*projections.Tx
+	irregular bool // branches are answered by the walk
+}
+
+// read runs f in one snapshot of the database, in which the session is there.
+func (s *Storage) read(ctx context.Context, f func(tx reading) error) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	return s.store.read(ctx, f)
+	return s.store.read(ctx, func(tx *projections.Tx) error {
+		r := reading{Tx: tx}
+		ok, err := tx.Row(ctx, "SELECT irregular FROM heads WHERE session = ?", []any{s.key}, &r.irregular)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return s.deleted()
+		}
+		return f(r)
+	})
 }
 
 // Metadata implements [eventlog.Storage].
@@ -47,8 +65,8 @@ func (s *Storage) Metadata(ctx context.Context) (eventlog.Metadata, error) {
 
 // Head implements [eventlog.Storage].
 func (s *Storage) Head(ctx context.Context) (head eventlog.Head, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
-		v := &view{ctx: ctx, tx: tx, key: s.key}
+	err = s.read(ctx, func(tx reading) error {
+		v := &view{ctx: ctx, tx: tx.Tx, key: s.key}
 		head, err = v.Tip()
 		if err != nil {
 			return err
@@ -70,8 +88,8 @@ func notFound(code eventlog.Code, id string) error {
 
 // Entry implements [eventlog.Storage].
 func (s *Storage) Entry(ctx context.Context, id string) (e eventlog.Entry, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
-		found, ok, err := (&view{ctx: ctx, tx: tx, key: s.key}).Lookup(id)
+	err = s.read(ctx, func(tx reading) error {
+		found, ok, err := (&view{ctx: ctx, tx: tx.Tx, key: s.key}).Lookup(id)
 		if err == nil && !ok {
 			err = notFound(eventlog.NotFound, id)
 		}
@@ -95,7 +113,7 @@ func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[event
 		for limit > 0 {
 			var entries []eventlog.Entry
 			want := min(limit, page)
-			err := s.read(ctx, func(tx *projections.Tx) error {
+			err := s.read(ctx, func(tx reading) error {
 				rows, err := tx.Rows(ctx, "SELECT payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", s.key, after, want)
 				if err != nil {
 					return err
@@ -123,7 +141,7 @@ func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[event
 
 // Find implements [eventlog.Storage].
 func (s *Storage) Find(ctx context.Context, t eventlog.Type) (entries []eventlog.Entry, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
+	err = s.read(ctx, func(tx reading) error {
 		rows, err := tx.Rows(ctx, "SELECT payload FROM events WHERE session = ? AND n > 0 AND type = ? ORDER BY n", s.key, string(t))
 		if err != nil {
 			return err
@@ -136,15 +154,11 @@ func (s *Storage) Find(ctx context.Context, t eventlog.Type) (entries []eventlog
 
 // Branch implements [eventlog.Storage].
 func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []eventlog.Entry, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
+	err = s.read(ctx, func(tx reading) error {
 		if from.IsNone() {
 			return nil
 		}
-		irregular, err := s.irregular(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if irregular {
+		if tx.irregular {
 			branch, err = s.walk(ctx, tx, from.ID())
 			return err
 		}
@@ -162,19 +176,9 @@ func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []event
 	return branch, err
 }
 
-// irregular says whether the session's branches are answered by the walk. It
-// fails when the session is gone.
-func (s *Storage) irregular(ctx context.Context, tx *projections.Tx) (irregular bool, err error) {
-	ok, err := tx.Row(ctx, "SELECT irregular FROM heads WHERE session = ?", []any{s.key}, &irregular)
-	if err == nil && !ok {
-		err = s.deleted()
-	}
-	return irregular, err
-}
-
 // walk answers by the reference.
-func (s *Storage) walk(ctx context.Context, tx *projections.Tx, id string) ([]eventlog.Entry, error) {
-	v := &view{ctx: ctx, tx: tx, key: s.key}
+func (s *Storage) walk(ctx context.Context, tx reading, id string) ([]eventlog.Entry, error) {
+	v := &view{ctx: ctx, tx: tx.Tx, key: s.key}
 	from, ok, err := v.Lookup(id)
 	if err != nil {
 		return nil, err
@@ -191,7 +195,7 @@ func (s *Storage) walk(ctx context.Context, tx *projections.Tx, id string) ([]ev
 
 // Label implements [eventlog.Storage].
 func (s *Storage) Label(ctx context.Context, id string) (label string, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
+	err = s.read(ctx, func(tx reading) error {
 		_, err := tx.Row(ctx, "SELECT label FROM labels WHERE session = ? AND target = ?", []any{s.key, id}, &label)
 		return err
 	})
@@ -200,7 +204,7 @@ func (s *Storage) Label(ctx context.Context, id string) (label string, err error
 
 // Labels implements [eventlog.Storage].
 func (s *Storage) Labels(ctx context.Context) (labels map[string]string, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
+	err = s.read(ctx, func(tx reading) error {
 		rows, err := tx.Rows(ctx, "SELECT target, label FROM labels WHERE session = ?", s.key)
 		if err != nil {
 			return err
@@ -221,7 +225,7 @@ func (s *Storage) Labels(ctx context.Context) (labels map[string]string, err err
 
 // Name implements [eventlog.Storage].
 func (s *Storage) Name(ctx context.Context) (name string, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
+	err = s.read(ctx, func(tx reading) error {
 		var payload string
 		ok, err := tx.Row(ctx, "SELECT e.payload FROM heads h JOIN events e ON e.seq = h.name_seq WHERE h.session = ?", []any{s.key}, &payload)
 		if err != nil || !ok {
@@ -235,15 +239,13 @@ func (s *Storage) Name(ctx context.Context) (name string, err error) {
 
 // Stats implements [eventlog.Storage].
 func (s *Storage) Stats(ctx context.Context) (stats eventlog.Stats, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
+	err = s.read(ctx, func(tx reading) error {
 		var fault *string
 		ok, err := tx.Row(ctx, "SELECT messages, cached, uncached, total, cost, fault FROM heads WHERE session = ?", []any{s.key},
 			&stats.Messages, &stats.CachedTokens, &stats.UncachedTokens, &stats.TotalTokens, &stats.Cost, &fault)
 		switch {
-		case err != nil:
+		case err != nil || !ok:
 			return err
-		case !ok:
-			return s.deleted()
 		case fault != nil:
 			stats = eventlog.Stats{}
 			return eventlog.Errorf(eventlog.InvalidEntry, "%s", *fault)
@@ -366,7 +368,7 @@ func (v *view) Tip() (eventlog.Head, error) {
 		return eventlog.Head{}, err
 	}
 	if h == nil {
-		return eventlog.Head{}, eventlog.Errorf(eventlog.NotFound, "the session was deleted")
+		return eventlog.Head{}, errDeleted
 	}
 	v.head = h
 	return h.Tip(), nil

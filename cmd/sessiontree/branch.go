@@ -8,7 +8,8 @@ import (
 )
 
 const branchLong = `branch shows the branch that leads to the leaf, or to another entry: oldest
-first, from the root, or from where the last compaction cuts it.
+first, from the root, or from where the last compaction cuts it. Damaged lines
+are reported on stderr.
 
 --json gives the entries as they stand in the file:
 {` + sessionShape + `

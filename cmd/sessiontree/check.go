@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -14,6 +15,7 @@ type warning struct {
 	code    string
 	entry   eventlog.Ref // what it is about, or none
 	message string
+	stands  int // for how many: 1, but for one that counts those left out
 }
 
 // The kinds of warnings. They are part of the JSON answers.
@@ -30,6 +32,7 @@ const (
 	warnKeptMissing   = "first_kept_missing"         // firstKeptEntryId names no entry
 	warnKeptOwn       = "first_kept_own_id"          // firstKeptEntryId names the compaction itself
 	warnKeptElsewhere = "first_kept_not_on_the_path" // firstKeptEntryId names an entry of another branch
+	warnOddMessage    = "odd_message"                // a message that is no object, or whose role is no text
 )
 
 const warningShape = `
@@ -37,25 +40,74 @@ const warningShape = `
              leaf_missing, missing_parent, parent_cycle, duplicate_id,
              unreadable, open_tool_call, result_without_call, split_tool_pair,
              empty_compaction_summary, first_kept_missing, first_kept_own_id,
-             first_kept_not_on_the_path`
+             first_kept_not_on_the_path, odd_message; of more than 10 with the
+             same code and entry in a row, the 11th counts the rest`
 
 // check looks for what is suspicious about a session. tree is the session's.
 func check(ctx context.Context, s *eventlog.Session, tree *eventlog.Tree) ([]warning, error) {
-	var found []warning
-	warn := func(code string, about eventlog.Ref, format string, args ...any) {
-		found = append(found, warning{code, about, fmt.Sprintf(format, args...)})
-	}
+	var found findings
 	if tree.LeafError != nil {
-		warn(warnLeaf, tree.Leaf, "the leaf %s is not there: nothing can be appended until it is moved", tree.Leaf)
+		found.warn(warnLeaf, tree.Leaf, "the leaf %s is not there: nothing can be appended until it is moved", tree.Leaf)
 	}
-	checkTree(tree, warn)
-	if err := checkReadable(ctx, s, tree, warn); err != nil {
+	checkTree(tree, found.warn)
+	if err := checkReadable(ctx, s, tree, found.warn); err != nil {
 		return nil, err
 	}
-	if err := checkTools(ctx, s, tree, warn); err != nil {
+	checkMessages(tree, found.warn)
+	if err := checkTools(ctx, s, tree, found.warn); err != nil {
 		return nil, err
 	}
-	return found, nil
+	return found.all, nil
+}
+
+// findings gathers warnings. What it holds is in proportion to the file: an entry
+// may have an id of a megabyte and be about thousands of tool calls.
+type findings struct {
+	all []warning
+	row map[string]*row // by code, the last one
+}
+
+// row is a row of warnings of a code about one entry.
+type row struct {
+	entry eventlog.Ref
+	n     int
+	rest  int // the warning that stands for those left out
+}
+
+// warn adds a warning. Texts from the file are shortened to what a line holds;
+// args are what may be: ids and names, references, errors, numbers.
+func (f *findings) warn(code string, about eventlog.Ref, format string, args ...any) {
+	r := f.row[code]
+	if r == nil || r.entry != about {
+		if f.row == nil {
+			f.row = map[string]*row{}
+		}
+		r = &row{entry: about}
+		f.row[code] = r
+	}
+	r.n++
+	if left := r.n - maxReports; left > 0 {
+		if left == 1 {
+			r.rest = len(f.all)
+			f.all = append(f.all, warning{code: code, entry: about})
+		}
+		rest := &f.all[r.rest]
+		rest.stands = left
+		rest.message = fmt.Sprintf("%d more of the kind %s about entry %s", left, code, shownRef(about))
+		return
+	}
+	args = slices.Clone(args)
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			args[i] = shownID(a)
+		case eventlog.Ref:
+			args[i] = shownRef(a)
+		case error:
+			args[i] = cut(oneLine(a.Error()), maxExcerpt)
+		}
+	}
+	f.all = append(f.all, warning{code, about, fmt.Sprintf(format, args...), 1})
 }
 
 type warnFunc func(code string, about eventlog.Ref, format string, args ...any)
@@ -163,11 +215,35 @@ func checkReadable(ctx context.Context, s *eventlog.Session, tree *eventlog.Tree
 	return nil
 }
 
+// checkMessages looks for messages that no reader of the format expects.
+func checkMessages(tree *eventlog.Tree, warn warnFunc) {
+	see := func(e eventlog.Entry, m js.Value) {
+		id := eventlog.At(e.ID())
+		switch role := m.Get("role"); {
+		case m.Kind() != js.Object:
+			warn(warnOddMessage, id, "a message of entry %s is %s, not an object", e.ID(), m.Kind().String())
+		case role.Kind() != js.String:
+			warn(warnOddMessage, id, "the role of a message of entry %s is %s, not a text", e.ID(), role.Kind().String())
+		}
+	}
+	for i := range tree.Nodes {
+		switch e := tree.Nodes[i].Entry; e.Type() {
+		case eventlog.TypeMessage:
+			see(e, e.Message().Value)
+		case eventlog.TypeCompaction:
+			tail, _ := e.Get("retainedTail").Spread()
+			for _, m := range tail {
+				see(e, m)
+			}
+		}
+	}
+}
+
 // openCall is a tool call that has no result yet.
 type openCall struct {
-	entry  eventlog.Ref
-	tool   string
-	parted string // what stands between it and what follows, "" for nothing
+	id, tool string
+	entry    eventlog.Ref
+	before   int // how many partings came before it
 }
 
 // checkTools follows tool calls and their results through what the model sees.
@@ -181,15 +257,9 @@ func checkTools(ctx context.Context, s *eventlog.Session, tree *eventlog.Tree, w
 		return nil // reported already
 	}
 	open := map[string]*openCall{}
-	var order []string // ids of open calls in order
+	var calls []*openCall         // in order, those that were answered too
+	var partings []eventlog.Entry // what stands between a call before it and a result behind it
 	calledBefore := callsOn(tree, entries)
-	part := func(by string) {
-		for _, c := range open {
-			if c.parted == "" {
-				c.parted = by
-			}
-		}
-	}
 	see := func(e eventlog.Entry, m eventlog.Message) {
 		at := eventlog.At(e.ID())
 		if r, ok := m.AsToolResult(); ok {
@@ -202,8 +272,13 @@ func checkTools(ctx context.Context, s *eventlog.Session, tree *eventlog.Tree, w
 				}
 				return
 			}
-			if call.parted != "" {
-				warn(warnSplitPair, at, "%s stands between tool call %s in entry %s and its result %s", call.parted, r.CallID, call.entry, e.ID())
+			if call.before < len(partings) {
+				by := partings[call.before]
+				what := "branch summary"
+				if by.Type() == eventlog.TypeCompaction {
+					what = "compaction"
+				}
+				warn(warnSplitPair, at, "%s %s stands between tool call %s in entry %s and its result %s", what, by.ID(), r.CallID, call.entry, e.ID())
 			}
 			delete(open, r.CallID)
 			return
@@ -211,8 +286,9 @@ func checkTools(ctx context.Context, s *eventlog.Session, tree *eventlog.Tree, w
 		if a, ok := m.AsAssistant(); ok {
 			for _, b := range a.Content {
 				if b.Type == "toolCall" {
-					open[b.ID] = &openCall{entry: at, tool: b.Name}
-					order = append(order, b.ID)
+					call := &openCall{b.ID, b.Name, at, len(partings)}
+					open[b.ID] = call
+					calls = append(calls, call)
 				}
 			}
 		}
@@ -222,20 +298,19 @@ func checkTools(ctx context.Context, s *eventlog.Session, tree *eventlog.Tree, w
 		case eventlog.TypeMessage:
 			see(e, e.Message())
 		case eventlog.TypeCompaction:
-			part("compaction " + e.ID())
+			partings = append(partings, e)
 			if tail := e.Get("retainedTail"); tail.Truthy() {
 				for m := range tail.Elements() {
 					see(e, eventlog.Message{Value: m})
 				}
 			}
 		case eventlog.TypeBranchSummary:
-			part("branch summary " + e.ID())
+			partings = append(partings, e)
 		}
 	}
-	for _, id := range order {
-		if c := open[id]; c != nil {
-			delete(open, id)
-			warn(warnOpenCall, c.entry, "tool call %s (%s) in entry %s has no result on the active branch", id, c.tool, c.entry)
+	for _, c := range calls {
+		if open[c.id] == c {
+			warn(warnOpenCall, c.entry, "tool call %s (%s) in entry %s has no result on the active branch", c.id, c.tool, c.entry)
 		}
 	}
 	return nil

@@ -18,12 +18,15 @@ summaries become user messages, and what no provider takes is left out.
 --well-formed replaces each half of a surrogate pair, which providers refuse, by
 U+FFFD. The file keeps what it holds.
 
+Damaged lines are reported on stderr.
+
 --json gives the messages as they stand in the file, those of other entries with
 Pi's fields:
 {` + sessionShape + `
   "from":    id of the last entry, null for an empty branch
-  "thinkingLevel": text
-  "model":   {"provider", "modelId"} or null
+  "thinkingLevel": text, or null if the entry that sets it has none
+  "model":   {"provider", "modelId"}, either null if the entry that sets the
+             model lacks it; or null if nothing sets it
   "activeToolNames": [text, …] or null; none set is null, an empty list is none
   "messages": [message, …]
 }`
@@ -66,7 +69,7 @@ func (c *cli) contextCommand() *cobra.Command {
 func contextJSON(s *source, branch []eventlog.Entry, seen eventlog.Context) js.Value {
 	model, tools := js.NullValue(), js.NullValue()
 	if m := seen.Model; m != nil {
-		model = js.Fields(field("provider", m.Provider), field("modelId", m.ID))
+		model = js.Fields(field("provider", orNull(m.Provider)), field("modelId", orNull(m.ID)))
 	}
 	if seen.ActiveTools != nil {
 		tools = js.List(seen.ActiveTools...)

@@ -83,13 +83,16 @@ func newLayout(tree *eventlog.Tree, log []eventlog.Entry, all bool) *layout {
 // origins finds, for the first entry after each move, the leaf that was left:
 // the parent of the leaf entry. Of several moves in a row the first counts.
 func (l *layout) origins(log []eventlog.Entry) {
-	byID := map[string]eventlog.Ref{}
+	// By the entries' own text: the id of a leaf may be long, and of all entries
+	// that have the same id only one came from there.
+	byText := map[string]eventlog.Ref{}
+	moved := map[string]bool{} // ids, which are faster to look up
 	var left *eventlog.Ref
 	for _, e := range log {
 		switch {
 		case e.Type() != eventlog.TypeLeaf:
 			if left != nil && *left != e.Parent() {
-				byID[e.ID()] = *left
+				byText[e.JSON()], moved[e.ID()] = *left, true
 			}
 			left = nil
 		case left == nil:
@@ -100,8 +103,8 @@ func (l *layout) origins(log []eventlog.Entry) {
 	if left != nil && *left != l.tree.Leaf {
 		l.left = left
 	}
-	l.came = make(map[int]eventlog.Ref, len(byID))
-	if len(byID) == 0 && l.left == nil {
+	l.came = make(map[int]eventlog.Ref, len(byText))
+	if len(byText) == 0 && l.left == nil {
 		return
 	}
 	l.index = make(map[string]int, len(l.tree.Nodes))
@@ -111,8 +114,12 @@ func (l *layout) origins(log []eventlog.Entry) {
 		if e.Type() == eventlog.TypeLeaf {
 			continue
 		}
-		if came, ok := byID[e.ID()]; ok && !came.IsNone() {
+		if !moved[e.ID()] {
+			continue
+		}
+		if came, ok := byText[e.JSON()]; ok && !came.IsNone() {
 			l.came[i] = came
+			delete(byText, e.JSON())
 		}
 	}
 }

@@ -44,9 +44,14 @@ Exit codes:
 
 Errors go to stderr, with --json as {"error":{"code","message"}}. The codes are
 those of package eventlog (not_found, invalid_session, invalid_entry, …), usage,
-failed for a conformance run, and internal for all else. Damaged lines and
-suspicious entries never end a command: they are reported on stderr, with --json
-in the fields "damage" and "warnings" of the answer.`
+failed for a conformance run, and internal for all else.
+
+Damaged lines below the header end a command only with --strict. Otherwise tree,
+branch and context report them on stderr, and stats lists them on stdout; with
+--json they are the field "damage" of the answer. Suspicious entries end no
+command that looks for them: tree warns of them on stderr, stats lists them on
+stdout, and with --json both have them in the field "warnings". branch and
+context do not look for them, and fail if what they show cannot be read.`
 
 // cli is one run of the program.
 type cli struct {
@@ -130,6 +135,7 @@ func (c *cli) execute(args []string) error {
 	flags.BoolVar(&c.json, "json", false, "answer in JSON (each command's help has the shape)")
 	flags.StringVar(&c.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always, never")
 	flags.IntVar(&c.width, "width", 0, "cut or wrap lines at so many cells (default the terminal's width, else 100)")
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		c.demoCommand(),
 		c.treeCommand(),
@@ -138,6 +144,14 @@ func (c *cli) execute(args []string) error {
 		c.statsCommand(),
 		c.conformanceCommand(),
 	)
+	root.InitDefaultCompletionCmd()
+	for _, group := range root.Commands() {
+		// Cobra answers all that stands behind a mere group with its help.
+		if group.HasSubCommands() && !group.Runnable() {
+			group.Args = knownCommand
+			group.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	command, err := root.ExecuteContextC(c.ctx)
 	if err != nil && !understood {
 		return &usageError{err, command}
@@ -145,13 +159,50 @@ func (c *cli) execute(args []string) error {
 	return err
 }
 
+// helpCommand is the command help. Cobra's own takes what it does not know for a
+// success.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		Long:  "help shows the help of a command, as --help behind the command does.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			_, err := commandAt(cmd.Root(), args)
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, err := commandAt(cmd.Root(), args)
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag() // the flags are part of the help
+			about.InitDefaultVersionFlag()
+			return about.Help()
+		},
+	}
+}
+
+// commandAt is the command that names lead to from root.
+func commandAt(root *cobra.Command, names []string) (*cobra.Command, error) {
+	at := root
+	for i, name := range names {
+		below := at.Commands()
+		next := slices.IndexFunc(below, func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) })
+		if next < 0 {
+			return nil, knownCommand(at, names[i:])
+		}
+		at = below[next]
+	}
+	return at, nil
+}
+
 // knownCommand is asked about what stands where a command should.
-func knownCommand(root *cobra.Command, args []string) error {
+func knownCommand(group *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	message := fmt.Sprintf("unknown command %q", args[0])
-	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+	if near := group.SuggestionsFor(args[0]); len(near) > 0 {
 		message += ", did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return errors.New(message)

@@ -195,6 +195,13 @@ func TestUsage(t *testing.T) {
 		{[]string{"context"}, "which session file?", "sessiontree context FILE [flags]"},
 		{[]string{"stats"}, "which session file?", "sessiontree stats FILE [flags]"},
 		{[]string{"demo", "x"}, `unknown command "x"`, "sessiontree demo [flags]"},
+		{[]string{"help", "nope"}, `unknown command "nope"`, "sessiontree help [COMMAND] [flags]"},
+		{[]string{"help", "tre"}, `unknown command "tre", did you mean tree?`, "sessiontree help [COMMAND] [flags]"},
+		{[]string{"help", "tree", "x"}, `unknown command "x"`, "sessiontree help [COMMAND] [flags]"},
+		{[]string{"help", "completion", "nope"}, `unknown command "nope"`, "sessiontree help [COMMAND] [flags]"},
+		{[]string{"completion", "nope"}, `unknown command "nope"`, "sessiontree completion COMMAND [flags]"},
+		{[]string{"completion", "bas"}, `unknown command "bas", did you mean bash?`, "sessiontree completion COMMAND [flags]"},
+		{[]string{"completion", "bash", "x"}, `unknown command "x"`, "sessiontree completion bash"},
 		{[]string{"conformance", "a", "b"}, "one folder of vectors, not 2", "sessiontree conformance [DIR] [flags]"},
 		{[]string{"conformance", "--backend", "tape"}, `--backend is memory, jsonl or sqlite, not "tape"`, "sessiontree conformance [DIR] [flags]"},
 		{[]string{"conformance", "--filter", "["}, `--filter "[" is no pattern`, "sessiontree conformance [DIR] [flags]"},
@@ -296,6 +303,11 @@ func TestHelp(t *testing.T) {
 	if a := ask(); a.code != exitOK || !strings.Contains(a.stdout, "Exit codes:") {
 		t.Errorf("without arguments: exit %d, %s", a.code, a.stdout)
 	}
+	for line := range strings.SplitSeq(rootLong, "\n") {
+		if cells.StringWidth(line) > 80 {
+			t.Errorf("a line of the help is wider than 80 cells: %s", line)
+		}
+	}
 	for _, command := range []string{"demo", "tree", "branch", "context", "stats", "conformance"} {
 		a := ask(command, "--help")
 		if a.code != exitOK || a.stderr != "" || !strings.Contains(a.stdout, "--json") || !strings.Contains(a.stdout, "\n--json") {
@@ -306,6 +318,22 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s: a line of the help is wider than 80 cells: %s", command, line)
 			}
 		}
+	}
+}
+
+// help COMMAND and COMMAND --help are the same, groups of commands included.
+func TestHelpCommand(t *testing.T) {
+	for _, command := range [][]string{nil, {"tree"}, {"help"}, {"completion"}, {"completion", "bash"}} {
+		a, b := ask(append([]string{"help"}, command...)...), ask(append(command, "--help")...)
+		if a != b || a.code != exitOK || a.stdout == "" {
+			t.Errorf("help %q: exit %d, %s\nnot %s", command, a.code, a.stdout, b.stdout)
+		}
+	}
+	if a, b := ask("completion"), ask("completion", "--help"); a != b {
+		t.Errorf("completion alone: exit %d, %s", a.code, a.stdout)
+	}
+	if a := ask("completion", "bash"); a.code != exitOK || !strings.Contains(a.stdout, "complete") {
+		t.Errorf("completion bash: exit %d, %s", a.code, a.stderr)
 	}
 }
 

@@ -102,7 +102,8 @@ func damageJSON(damage []jsonl.Damage) js.Value {
 }
 
 // maxReports bounds how many damaged lines, and how many warnings of a kind, are
-// written out for people. JSON has them all.
+// written out for people. JSON has them all, but for the many that one entry may
+// give: see [findings].
 const maxReports = 10
 
 // reportDamage tells of damaged lines on stderr.
@@ -136,16 +137,19 @@ func (c *cli) reportWarnings(s *source, warnings []warning) {
 // warningLines are the warnings for people, each kind cut off at maxReports.
 func warningLines(warnings []warning) []string {
 	var out []string
-	seen := map[string]int{}
+	shown, left := map[string]int{}, map[string]int{}
 	for _, w := range warnings {
-		if seen[w.code]++; seen[w.code] <= maxReports {
+		if shown[w.code] < maxReports {
+			shown[w.code]++
 			out = append(out, w.message)
+		} else {
+			left[w.code] += w.stands
 		}
 	}
 	for _, w := range warnings {
-		if n := seen[w.code]; n > maxReports {
-			out = append(out, fmt.Sprintf("%d more of the kind %s", n-maxReports, w.code))
-			seen[w.code] = 0
+		if n := left[w.code]; n > 0 {
+			out = append(out, fmt.Sprintf("%d more of the kind %s", n, w.code))
+			left[w.code] = 0
 		}
 	}
 	return out

@@ -14,7 +14,8 @@ import (
 const statsLong = `stats counts a session: entries by type, messages by role, the tree's shape,
 tokens and cost of the whole log (abandoned branches too), and says what is
 suspicious: damaged lines, missing parents, cycles, ids that stand twice, tool
-calls without a result, compactions that hide more than they tell.
+calls without a result, compactions that hide more than they tell, messages that
+are none. All of it is the answer, on stdout.
 
 A fork is an entry at which more than one branch begins, a tip one at which a
 branch ends; control entries are no branches. The depth counts entries from the

@@ -26,8 +26,9 @@
 //
 // # Caveats
 //
-// Where Pi trips over a value (a TypeError with a null code) any error is right,
-// and its text is not compared. Ids and times of entries come from the vectors:
-// of the ones that are written nowhere else (the entry that a malformed file is
-// appended) only the form is checked.
+// Where Pi trips over a value (a TypeError or RangeError with a null code, in the
+// engine's words) an error with the code invalid_entry is right, and its text is
+// not compared. Ids and times of entries come from the vectors: of the ones that
+// are written nowhere else (the entry that a malformed file is appended) only the
+// form is checked. The waits between retries are compared, but not waited for.
 package conformance

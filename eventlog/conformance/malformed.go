@@ -96,7 +96,7 @@ func (r *run) refusal(want js.Value, err error, dir, file string) []js.Member {
 func (r *run) fileError(want js.Value, err error, dir string) js.Value {
 	name, code, message := errorOf(err)
 	message = hidden(message, dir)
-	if isAccident(want.Get("errorName"), want.Get("code")) {
+	if isAccident(want.Get("errorName"), want.Get("code"), text(want.Get("message"))) {
 		return r.failed("", want, err, nil, 0)
 	}
 	if before, system, ok := strings.Cut(text(want.Get("message")), "<path>: "); ok && systemText.MatchString(system) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -87,55 +89,134 @@ type situation struct {
 	replies        []js.Value
 }
 
-// situation reads a navigate.json; what the runner does not know is a failure.
-func (n *navigation) situation(v js.Value) (s situation, ok bool) {
-	fields := map[string]*js.Value{
-		"model": &s.model, "retry": &s.retry, "hook": &s.hook, "hookThrows": &s.hookThrows,
-		"listenerThrows": &s.listenerThrows, "hookAppends": &s.hookAppends, "busy": &s.busy,
+// fieldOf is what a field may be, and whether it has to be there.
+type fieldOf struct {
+	kinds    []js.Kind
+	required bool
+}
+
+func must(kinds ...js.Kind) fieldOf { return fieldOf{kinds, true} }
+func may(kinds ...js.Kind) fieldOf  { return fieldOf{kinds, false} }
+
+// The parts of a navigate.json.
+var (
+	situationFields = map[string]fieldOf{
+		"targetId": must(js.String), "options": must(js.Object), "entries": must(js.Object), "replies": must(js.Array),
+		"model": must(js.Object, js.Null), "retry": must(js.Object, js.Null), "hook": must(js.Object, js.Null),
+		"hookThrows": must(js.String, js.Null), "listenerThrows": must(js.String, js.Null),
+		"hookAppends": must(js.String, js.Null), "busy": must(js.String, js.Null),
 	}
-	ok = true
-	known := func(field string, v js.Value, keys ...string) {
-		for _, m := range v.Members() {
-			if !slices.Contains(keys, m.Key) {
-				n.fail("navigate.json "+field+m.Key, "a field that the runner knows", shown(m.Value))
-				ok = false
-			}
-		}
+	optionFields = map[string]fieldOf{
+		"summarize": may(js.Bool), "customInstructions": may(js.String), "replaceInstructions": may(js.Bool), "label": may(js.String),
 	}
-	for _, m := range v.Members() {
-		switch m.Key {
-		case "targetId":
-			s.target = text(m.Value)
-		case "options":
-			known("options.", m.Value, "summarize", "customInstructions", "replaceInstructions", "label")
-			s.options = map[string]js.Value{}
-			for _, o := range m.Value.Members() {
-				s.options[o.Key] = o.Value
-			}
-		case "entries":
-			s.entries = m.Value.Members()
-		case "replies":
-			for reply := range m.Value.Elements() {
-				s.replies = append(s.replies, reply)
-			}
-		default:
-			to := fields[m.Key]
-			if to == nil {
-				known("", js.Fields(m))
-				continue
-			}
-			*to = m.Value
-			delete(fields, m.Key)
-		}
+	hookFields = map[string]fieldOf{
+		"cancel": may(js.Bool), "summary": may(js.Object), "customInstructions": may(js.String), "replaceInstructions": may(js.Bool), "label": may(js.String),
 	}
-	for missing := range fields {
-		n.fail("navigate.json "+missing, "a value", "nothing")
+	summaryFields = map[string]fieldOf{"summary": must(js.String), "details": may(), "usage": may()}
+	modelFields   = map[string]fieldOf{
+		"id": must(js.String), "api": must(js.String), "provider": must(js.String), "reasoning": must(js.Bool),
+		"contextWindow": must(js.Number), "maxTokens": must(js.Number),
+	}
+	retryFields = map[string]fieldOf{"enabled": must(js.Bool), "maxRetries": must(js.Number), "baseDelayMs": must(js.Number)}
+	throwFields = map[string]fieldOf{"throws": must(js.String)}
+	replyFields = map[string]fieldOf{
+		"role": must(js.String), "content": must(js.Array), "api": must(js.String), "provider": must(js.String), "model": must(js.String),
+		"usage": must(js.Object), "stopReason": must(js.String), "errorMessage": may(js.String), "timestamp": must(js.Number),
+	}
+)
+
+// has checks an object's fields; nothing else has none.
+func (n *navigation) has(place string, v js.Value, fields map[string]fieldOf) bool {
+	ok := true
+	wrong := func(field, want, got string) {
+		n.fail("navigate.json "+place+field, want, got)
 		ok = false
 	}
-	known("hook.", s.hook, "cancel", "summary", "customInstructions", "replaceInstructions", "label")
-	known("hook.summary.", s.hook.Get("summary"), "summary", "details", "usage")
-	known("retry.", s.retry, "enabled", "maxRetries", "baseDelayMs")
+	given := map[string]bool{}
+	for _, m := range v.Members() {
+		given[m.Key] = true
+		f, known := fields[m.Key]
+		switch {
+		case !known:
+			wrong(m.Key, "a field that the runner knows", shown(m.Value))
+		case len(f.kinds) > 0 && !slices.Contains(f.kinds, m.Value.Kind()):
+			wrong(m.Key, fmt.Sprint(f.kinds), shown(m.Value))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if fields[key].required && !given[key] {
+			wrong(key, "a value", "nothing")
+		}
+	}
+	return ok
+}
+
+// mostRetries bounds how often a vector may have a model asked again: each wait is
+// twice the one before.
+const mostRetries = 20
+
+// situation reads a navigate.json; what the runner does not know is a failure.
+func (n *navigation) situation(v js.Value) (s situation, ok bool) {
+	if !n.has("", v, situationFields) {
+		return s, false
+	}
+	s = situation{
+		target: text(v.Get("targetId")), options: map[string]js.Value{},
+		model: v.Get("model"), retry: v.Get("retry"), hook: v.Get("hook"), hookThrows: v.Get("hookThrows"),
+		listenerThrows: v.Get("listenerThrows"), hookAppends: v.Get("hookAppends"), busy: v.Get("busy"),
+		entries: v.Get("entries").Members(), replies: slices.Collect(v.Get("replies").Elements()),
+	}
+	for _, o := range v.Get("options").Members() {
+		s.options[o.Key] = o.Value
+	}
+	ok = n.has("options.", v.Get("options"), optionFields)
+	part := func(place string, v js.Value, fields map[string]fieldOf) {
+		if !v.Nullish() && !n.has(place, v, fields) {
+			ok = false
+		}
+	}
+	part("model.", s.model, modelFields)
+	part("retry.", s.retry, retryFields)
+	part("hook.", s.hook, hookFields)
+	part("hook.summary.", s.hook.Get("summary"), summaryFields)
+	for i, reply := range s.replies {
+		fields := replyFields
+		if reply.Get("throws").Exists() {
+			fields = throwFields
+		}
+		ok = n.has(fmt.Sprintf("replies[%d].", i), reply, fields) && ok
+	}
+	expect := func(field string, right bool, want string, got js.Value) {
+		if !right {
+			n.fail("navigate.json "+field, want, shown(got))
+			ok = false
+		}
+	}
+	expect("busy", s.busy.Nullish() || s.busy.Is("navigation") || s.busy.Is("compaction"), "navigation, compaction or null", s.busy)
+	expect("hookAppends", s.hookAppends.Nullish() || s.hookAppends.Is("harness") || s.hookAppends.Is("session"), "harness, session or null", s.hookAppends)
+	if !s.retry.Nullish() {
+		most, _ := s.retry.Get("maxRetries").Float()
+		expect("retry.maxRetries", most >= 0 && most <= mostRetries && most == math.Trunc(most), fmt.Sprintf("a whole number up to %d", mostRetries), s.retry.Get("maxRetries"))
+		delay, _ := s.retry.Get("baseDelayMs").Float()
+		expect("retry.baseDelayMs", delay >= 0 && !math.IsInf(delay, 0), "a time", s.retry.Get("baseDelayMs"))
+	}
 	return s, ok
+}
+
+// named checks that what a navigate.json calls an entry is one of the session.
+func (n *navigation) named(sit situation, entries []eventlog.Entry) bool {
+	there := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		there[e.ID()] = true
+	}
+	ok := true
+	for _, m := range sit.entries {
+		if id, isText := m.Value.Str(); !isText || !there[id] {
+			n.fail("navigate.json entries."+m.Key, "the id of an entry of the session", shown(m.Value))
+			ok = false
+		}
+	}
+	return ok
 }
 
 // perform makes the call and compares all that comes of it.
@@ -152,6 +233,9 @@ func (n *navigation) perform(v js.Value) {
 	before, err := all(n.ctx, n.s)
 	if err != nil {
 		n.fail(n.at("before"), "entries", err.Error())
+		return
+	}
+	if !n.named(sit, before) {
 		return
 	}
 	got := []js.Member{member("before", n.leaf("before"))}
@@ -282,10 +366,8 @@ func (n *navigation) call(sit situation) []js.Member {
 		got = append(got, first(*held))
 	case sit.busy.Is("compaction"):
 		got = n.whileCompacting(sit, func() []js.Member { return answer(navigate()) }, first)
-	case sit.busy.Nullish():
-		got = answer(navigate())
 	default:
-		n.fail("navigate.json busy", "navigation, compaction or null", shown(sit.busy))
+		got = answer(navigate())
 	}
 	return append(got, member("phaseAfter", js.Text(string(n.s.Phase()))))
 }
@@ -462,14 +544,16 @@ func (n *navigation) summarizer(sit situation) eventlog.ModelSummarizer {
 	}}
 	if sit.retry.Get("enabled").Truthy() {
 		retries, _ := sit.retry.Get("maxRetries").Float()
-		delay, _ := sit.retry.Get("baseDelayMs").Float()
+		base, _ := sit.retry.Get("baseDelayMs").Float()
 		operation := member("operation", js.Text("branch_summary"))
 		m.Retry = eventlog.Retry{
-			Max: int(retries), Delay: time.Duration(delay * float64(time.Millisecond)),
+			// The waits are part of the answer, waiting is not: for the time that the
+			// vector has, one nanosecond is waited.
+			Max: int(retries), Delay: 1,
 			Scheduled: func(attempt, most int, delay time.Duration, why string) {
 				n.event("retry_scheduled", operation,
 					member("attempt", js.Num(float64(attempt))), member("maxAttempts", js.Num(float64(most))),
-					member("delayMs", js.Num(float64(delay)/float64(time.Millisecond))), member("errorMessage", js.Text(why)))
+					member("delayMs", js.Num(base*float64(delay))), member("errorMessage", js.Text(why)))
 			},
 			Started:  func() { n.event("retry_attempt_start", operation) },
 			Finished: func() { n.event("retry_finished", operation) },

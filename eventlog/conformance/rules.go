@@ -147,13 +147,13 @@ func piProjectors() eventlog.ContextOptions {
 }
 
 var (
-	endlessText  = regexp.MustCompile(`^walk did not end within (\d+) lookups$`)
-	entryID      = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?$`)
-	systemText   = regexp.MustCompile(`^ENOENT: no such file or directory, open '<path>'$`)
-	accidentName = regexp.MustCompile(`^([A-Z][A-Za-z]*)?Error$`)
+	endlessText = regexp.MustCompile(`^walk did not end within (\d+) lookups$`)
+	entryID     = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?$`)
+	systemText  = regexp.MustCompile(`^ENOENT: no such file or directory, open '<path>'$`)
 	// accidentText is the text of a TypeError, where Pi passes it on as an error of
 	// its own.
 	accidentText = regexp.MustCompile(`^(Cannot read properties of (undefined|null) \(reading '\w+'\)|Cannot convert undefined or null to object|\(?[\w.?\[\]() -]+\)? is not (iterable|a function))$`)
+	rangeText    = regexp.MustCompile(`^(Invalid (time value|(array|string) length|count value: -?\w+)|Maximum call stack size exceeded)$`)
 	piLineText   = regexp.MustCompile(`^Invalid JSONL session file <path>: line (\d+) `)
 )
 
@@ -170,10 +170,13 @@ func isEndless(name, code js.Value, message string, entries int) bool {
 }
 
 // isAccident says whether an expected error is JavaScript tripping over a value,
-// and none of Pi's own.
-func isAccident(name, code js.Value) bool {
-	n, _ := name.Str()
-	return code.Kind() == js.Null && accidentName.MatchString(n) && n != "SessionError" && n != "AgentHarnessError"
+// and none of Pi's own: one that the engine throws, with the words that it has
+// for it.
+func isAccident(name, code js.Value, message string) bool {
+	if code.Kind() != js.Null {
+		return false
+	}
+	return name.Is("TypeError") && accidentText.MatchString(message) || name.Is("RangeError") && rangeText.MatchString(message)
 }
 
 // piPath is where Pi puts a session below its folder, cleaned as its join does.

@@ -65,12 +65,20 @@ func TestEndlessWalksAreThoseThatPiNeverEnds(t *testing.T) {
 
 func TestExpectedErrorsAreTold(t *testing.T) {
 	null := js.NullValue()
-	for name, want := range map[string]bool{"TypeError": true, "RangeError": true, "Error": true, "SessionError": false, "AgentHarnessError": false, "TypeErrorx": false, "": false} {
-		if got := isAccident(js.Text(name), null); got != want {
-			t.Errorf("%q is an accident: %v", name, got)
+	const trips = "content is not iterable"
+	for _, c := range []struct {
+		name, text string
+		want       bool
+	}{
+		{"TypeError", trips, true}, {"RangeError", "Invalid time value", true}, {"RangeError", "Maximum call stack size exceeded", true},
+		{"TypeError", "NONSENSE", false}, {"TypeError", "", false}, {"TypeError", "Invalid time value", false}, {"TypeErrorx", trips, false},
+		{"RangeError", trips, false}, {"Error", trips, false}, {"SessionError", trips, false}, {"AgentHarnessError", trips, false}, {"", trips, false},
+	} {
+		if got := isAccident(js.Text(c.name), null, c.text); got != c.want {
+			t.Errorf("%s: %s is an accident: %v", c.name, c.text, got)
 		}
 	}
-	if isAccident(js.Text("TypeError"), js.Text("not_found")) {
+	if isAccident(js.Text("TypeError"), js.Text("not_found"), trips) {
 		t.Error("an accident has no code")
 	}
 	for text, want := range map[string]bool{

@@ -3,6 +3,7 @@ package jsonl
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -20,6 +21,9 @@ func parseHeader(path, line string, strict bool) (eventlog.Metadata, error) {
 	fail := func(why string, cause error) (eventlog.Metadata, error) {
 		return eventlog.Metadata{}, &eventlog.Error{Code: eventlog.InvalidSession, Message: invalid(path, why), Err: cause}
 	}
+	if strings.HasPrefix(line, "SQLite format 3") {
+		return fail(notAHeader, errors.New("it is an SQLite database"))
+	}
 	h, err := js.Parse(line)
 	if err != nil {
 		return fail(notAHeader, err)
@@ -28,7 +32,7 @@ func parseHeader(path, line string, strict bool) (eventlog.Metadata, error) {
 		return fail(notAHeader, nil)
 	}
 	if version, ok := h.Get("version").Float(); !ok || version != 3 {
-		return fail("unsupported session version", nil)
+		return fail("unsupported session version", fmt.Errorf("it is version %s, and this reads version 3", shownVersion(h.Get("version"))))
 	}
 	m := eventlog.Metadata{Path: path, Header: h.JSON()}
 	if m.ID, _ = h.Get("id").Str(); m.ID == "" {
@@ -55,6 +59,18 @@ func parseHeader(path, line string, strict bool) (eventlog.Metadata, error) {
 		return fail("session header metadata must be an object", nil)
 	}
 	return m, nil
+}
+
+// shownVersion is a header's version for a message.
+func shownVersion(v js.Value) string {
+	switch text := v.JSON(); {
+	case text == "":
+		return "1 (it names none)"
+	case len(text) > 20:
+		return "unknown"
+	default:
+		return text
+	}
 }
 
 func invalid(path, why string) string {

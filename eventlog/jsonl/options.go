@@ -21,8 +21,8 @@ type Options struct {
 	// end of the process, but not a loss of power.
 	NoSync bool
 
-	// MaxLine is the longest line that is read, in bytes; a longer one is set
-	// aside as damage. 0 is 256 MiB.
+	// MaxLine is the longest line that is read, in bytes; a longer one is skipped
+	// and reported as damage, and an append of one is refused. 0 is 256 MiB.
 	MaxLine int
 
 	// OpenFile opens a file to append to, and makes new ones. nil is os.OpenFile.

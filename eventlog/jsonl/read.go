@@ -13,7 +13,8 @@ import (
 )
 
 // Damage is a range of bytes of a session file that holds no entry. The bytes
-// stay in the file.
+// stay where they are, save those of a torn last line: the next append moves them
+// to a file beside the session.
 type Damage struct {
 	Line   int   // in the file, from 1, blank lines counted
 	Offset int64 // of the first byte

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,11 +52,12 @@ func (r *Repo) create(ctx context.Context, o eventlog.CreateOptions, entries []e
 	}
 	r.creating.Lock()
 	defer r.creating.Unlock()
-	taken, err := idTaken(dir, m.ID)
+	names, err := namesIn(dir)
 	if err != nil {
 		return nil, fileError("Failed to list sessions in "+dir, err)
 	}
-	if taken {
+	sweep(dir, names)
+	if idTaken(names, m.ID) {
 		return nil, eventlog.Errorf(eventlog.AlreadyExists, "Session %s exists already in %s", m.ID, dir)
 	}
 	s, err := Create(ctx, filepath.Join(dir, fileName(m.CreatedAt, m.ID)), m, entries, r.o)
@@ -110,35 +112,37 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// sweep removes what a process that was killed while it made a session left
-// behind: it holds a transcript, and nobody would look for it.
-func sweep(temp string) {
-	if info, err := os.Lstat(temp); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > time.Hour {
-		os.Remove(temp)
+func namesIn(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+// sweep removes what processes that were killed while they made a session left
+// behind: it holds transcripts, and nobody would look for them.
+func sweep(dir string, names []string) {
+	for _, name := range names {
+		if !strings.HasPrefix(name, ".") || !strings.HasSuffix(name, tempSuffix) {
+			continue
+		}
+		temp := filepath.Join(dir, name)
+		if info, err := os.Lstat(temp); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > time.Hour {
+			os.Remove(temp)
+		}
 	}
 }
 
-// idTaken says whether a folder has a file of the session id, of any time.
-func idTaken(dir, id string) (bool, error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return false, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return false, err
-	}
+// idTaken says whether a folder's names hold a file of the session id, of any
+// time.
+func idTaken(names []string, id string) bool {
 	suffix := "_" + encodeID(id) + ".jsonl"
-	for _, name := range names {
-		if strings.HasPrefix(name, ".") && strings.HasSuffix(name, tempSuffix) {
-			sweep(filepath.Join(dir, name))
-		}
-		if before, ok := strings.CutSuffix(name, suffix); ok && !strings.Contains(before, "_") {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(names, func(name string) bool {
+		before, ok := strings.CutSuffix(name, suffix)
+		return ok && !strings.Contains(before, "_")
+	})
 }
 
 // find is the file that m describes: m.Path, or the session with m.ID. One whose

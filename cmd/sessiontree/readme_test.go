@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The tree in the README is what the command prints of the demo's file.
+func TestTheReadmeShowsTheDemosTree(t *testing.T) {
+	dir := t.TempDir()
+	if a := ask("demo", "--dir", dir); a.code != 0 {
+		t.Fatal(a.stderr)
+	}
+	a := ask("tree", filepath.Join(dir, "plan-a-plan-b.jsonl"), "--width", "80")
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), a.stdout) {
+		t.Errorf("the README does not have this tree:\n%s", a.stdout)
+	}
+}
