@@ -118,7 +118,7 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 		if ok, err := exists(id); err != nil || ok {
 			return err
 		}
-		return entryNotFound(code, id)
+		return EntryNotFound(code, id)
 	}
 	leaf := head.Leaf
 	for _, d := range b.Drafts {

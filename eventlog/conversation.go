@@ -136,7 +136,7 @@ func (s *Session) CollectBranch(ctx context.Context, old, target Ref) (Left, err
 		seen[id] = true
 		e, err := s.storage.Entry(ctx, id)
 		if CodeOf(err) == NotFound {
-			return Left{}, entryNotFound(InvalidSession, id)
+			return Left{}, EntryNotFound(InvalidSession, id)
 		}
 		if err != nil {
 			return Left{}, err

@@ -63,7 +63,7 @@ func (d Dialect) Walk(from Entry, limit int, lookup func(id string) (Entry, bool
 			return nil, err
 		}
 		if !ok {
-			return nil, entryNotFound(InvalidSession, e.parent.id)
+			return nil, EntryNotFound(InvalidSession, e.parent.id)
 		}
 		e = parent
 	}

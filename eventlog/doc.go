@@ -8,7 +8,7 @@
 // holds the entries of one session, a [Repo] many sessions; a [Session] is what
 // a host works with, over any storage. Below it are the
 // reference backends (memory and jsonl), the conformance suite that every backend
-// must pass, and what they stand on (js, filelock).
+// must pass, and what they stand on (js, osfile).
 //
 // # Guarantees
 //

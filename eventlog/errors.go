@@ -100,7 +100,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("expected leaf %v after %d entries, found leaf %v after %d", e.Want.Leaf, e.Want.N, e.Actual.Leaf, e.Actual.N)
 }
 
-// entryNotFound is Pi's wording.
-func entryNotFound(code Code, id string) *Error {
+// EntryNotFound is the error for an entry that is not there, in Pi's wording. The
+// code depends on what was asked.
+func EntryNotFound(code Code, id string) *Error {
 	return Errorf(code, "Entry %s not found", id)
 }

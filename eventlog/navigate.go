@@ -228,7 +228,7 @@ func (s *Session) navigate(ctx context.Context, target string, o NavigateOptions
 	}
 	entry, err := s.storage.Entry(ctx, target)
 	if CodeOf(err) == NotFound {
-		return Navigation{}, entryNotFound(InvalidArgument, target)
+		return Navigation{}, EntryNotFound(InvalidArgument, target)
 	}
 	if err != nil {
 		return Navigation{}, err

@@ -214,7 +214,7 @@ func (s *Session) ForkEntries(ctx context.Context, entryID string, position Posi
 	}
 	target, err := s.storage.Entry(ctx, entryID)
 	if CodeOf(err) == NotFound {
-		return nil, entryNotFound(InvalidForkTarget, entryID)
+		return nil, EntryNotFound(InvalidForkTarget, entryID)
 	}
 	if err != nil {
 		return nil, err

@@ -52,6 +52,15 @@ type Head struct {
 // All is the limit of a window without a limit.
 const All = math.MaxInt
 
+// CheckWindow refuses a window that starts before the log or holds less than
+// nothing. Pi takes such numbers as JavaScript's slice does.
+func CheckWindow(after, limit int) error {
+	if after < 0 || limit < 0 {
+		return Errorf(InvalidArgument, "a window starts at 0 or later and holds 0 entries or more, not %d from %d", limit, after)
+	}
+	return nil
+}
+
 // Stats are totals over a session's whole log, abandoned branches included.
 // Sums of doubles are made one by one in log order, as Pi makes them.
 type Stats struct {

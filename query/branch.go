@@ -26,7 +26,7 @@ func Locate(ctx context.Context, c Conn, session int64, id string) (p Place, err
 	var pos int64
 	ok, err := c.Row(ctx, locateSQL, []any{session, id}, &p.Seq, &pos)
 	if err == nil && !ok {
-		err = eventlog.Errorf(eventlog.NotFound, "Entry %s not found", id)
+		err = eventlog.EntryNotFound(eventlog.NotFound, id)
 	}
 	p.Segment, p.Depth = pos>>32, pos&0xffffffff
 	return p, err
@@ -50,7 +50,7 @@ func Stop(ctx context.Context, c Conn, p Place) (int64, error) {
 	if _, err := c.Row(ctx, holeSQL, []any{p.Segment}, &missing); err != nil {
 		return 0, err
 	}
-	return 0, eventlog.Errorf(eventlog.InvalidSession, "Entry %s not found", missing)
+	return 0, eventlog.EntryNotFound(eventlog.InvalidSession, missing)
 }
 
 const cutSQL = `SELECT stop FROM cuts WHERE pos BETWEEN ? AND ? ORDER BY pos DESC LIMIT 1`

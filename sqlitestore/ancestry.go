@@ -91,7 +91,7 @@ func (s *Storage) wayUp(ctx context.Context, tx reading, id string) ([]eventlog.
 			return nil, err
 		}
 		if !ok && len(up) == 0 {
-			return nil, notFound(eventlog.NotFound, id)
+			return nil, eventlog.EntryNotFound(eventlog.NotFound, id)
 		}
 		if !ok {
 			break

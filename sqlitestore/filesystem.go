@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog"
-	"github.com/sessiontree/sessiontree/eventlog/filelock"
+	"github.com/sessiontree/sessiontree/eventlog/osfile"
 )
 
 // fileSystemOf names the file system that a path is on, and says whether other
@@ -81,39 +81,6 @@ func fileURI(path string, parameters url.Values) string {
 		}
 	}
 	return b.String() + "?" + parameters.Encode()
-}
-
-// makeDir makes a folder that only its owner can read, whatever the umask.
-// Folders that are there already keep their mode.
-func makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if parent := filepath.Dir(dir); parent != dir {
-		if err := makeDir(parent); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil
-		}
-		return err
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return err
-	}
-	syncDir(filepath.Dir(dir))
-	return nil
-}
-
-// syncDir makes a new name in a folder durable where the system can do that:
-// Windows and some network file systems cannot.
-func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync()
-		d.Close()
-	}
 }
 
 // openFiles are the databases that this process has open. POSIX takes *all* locks
@@ -256,7 +223,7 @@ type fileLock struct{ f *os.File }
 // lock takes the lock of the database, and makes its folder for that. It waits
 // until the context's deadline, or if that has none for the busy timeout.
 func (d *database) lock(ctx context.Context) (*fileLock, error) {
-	if err := makeDir(filepath.Dir(d.path)); err != nil {
+	if err := osfile.MakeDir(filepath.Dir(d.path)); err != nil {
 		return nil, fileError(filepath.Dir(d.path), "cannot create the folder", err)
 	}
 	var timeout <-chan time.Time
@@ -289,10 +256,10 @@ func tryLockFile(name string) (*fileLock, error) {
 			return nil, err
 		}
 		_ = f.Chmod(0o600) // whatever the umask; another owner's stays as it is
-		ok, err := filelock.Try(f.Fd())
+		ok, err := osfile.TryLock(f.Fd())
 		if err == nil && ok {
 			var info fs.FileInfo
-			if info, err = f.Stat(); err == nil && !filelock.IsDeleted(info) {
+			if info, err = f.Stat(); err == nil && !osfile.IsDeleted(info) {
 				return &fileLock{f}, nil
 			}
 		}

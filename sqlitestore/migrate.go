@@ -16,6 +16,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/osfile"
 	"github.com/sessiontree/sessiontree/migrations"
 )
 
@@ -179,7 +180,7 @@ func (d *database) create(ctx context.Context) (err error) {
 	if err := os.Rename(temp, d.path); err != nil {
 		return err
 	}
-	syncDir(filepath.Dir(d.path))
+	_ = osfile.SyncDir(filepath.Dir(d.path))
 	return nil
 }
 

@@ -77,13 +77,9 @@ func (s *Storage) Head(ctx context.Context) (head eventlog.Head, err error) {
 		if ok, err := v.Exists(head.Leaf.ID()); err != nil || ok {
 			return err
 		}
-		return notFound(eventlog.InvalidSession, head.Leaf.ID())
+		return eventlog.EntryNotFound(eventlog.InvalidSession, head.Leaf.ID())
 	})
 	return head, err
-}
-
-func notFound(code eventlog.Code, id string) error {
-	return eventlog.Errorf(code, "Entry %s not found", id)
 }
 
 // Entry implements [eventlog.Storage].
@@ -91,7 +87,7 @@ func (s *Storage) Entry(ctx context.Context, id string) (e eventlog.Entry, err e
 	err = s.read(ctx, func(tx reading) error {
 		found, ok, err := (&view{ctx: ctx, tx: tx.Tx, key: s.key}).Lookup(id)
 		if err == nil && !ok {
-			err = notFound(eventlog.NotFound, id)
+			err = eventlog.EntryNotFound(eventlog.NotFound, id)
 		}
 		e = found
 		return err
@@ -106,8 +102,8 @@ const page = 512
 // Entries implements [eventlog.Storage].
 func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[eventlog.Entry, error] {
 	return func(yield func(eventlog.Entry, error) bool) {
-		if after < 0 || limit < 0 {
-			yield(eventlog.Entry{}, eventlog.Errorf(eventlog.InvalidArgument, "a window starts at 0 or later and holds 0 entries or more, not %d from %d", limit, after))
+		if err := eventlog.CheckWindow(after, limit); err != nil {
+			yield(eventlog.Entry{}, err)
 			return
 		}
 		for limit > 0 {
@@ -184,7 +180,7 @@ func (s *Storage) walk(ctx context.Context, tx reading, id string) ([]eventlog.E
 		return nil, err
 	}
 	if !ok {
-		return nil, notFound(eventlog.NotFound, id)
+		return nil, eventlog.EntryNotFound(eventlog.NotFound, id)
 	}
 	head, err := v.Tip()
 	if err != nil {

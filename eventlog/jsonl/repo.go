@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/eventlog/osfile"
 )
 
 // Repo is a folder of sessions: a folder below it for each working folder, a
@@ -44,7 +44,7 @@ func (r *Repo) create(ctx context.Context, o eventlog.CreateOptions, entries []e
 	if err != nil {
 		return nil, err
 	}
-	if err := makeDir(dir); err != nil {
+	if err := osfile.MakeDir(dir); err != nil {
 		return nil, fileError("Failed to create session directory "+dir, err)
 	}
 	if len(m.Header) > maxHeader {
@@ -73,43 +73,6 @@ func (r *Repo) dir(name string) (string, error) {
 		return "", fileError("Failed to resolve sessions root "+r.root, err)
 	}
 	return filepath.Join(root, name), nil
-}
-
-// makeDir makes a folder that only its owner can read, whatever the umask.
-// Folders that are there already keep their mode.
-func makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if parent := filepath.Dir(dir); parent != dir {
-		if err := makeDir(parent); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil
-		}
-		return err
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(dir))
-}
-
-// syncDir makes a new name in a folder durable. Windows has no such call and
-// needs none.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 func namesIn(dir string) ([]string, error) {
@@ -269,7 +232,7 @@ func (r *Repo) Delete(ctx context.Context, m eventlog.Metadata) error {
 	if r.o.NoSync {
 		return nil
 	}
-	if err := syncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := osfile.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileError("Failed to delete session "+path, err)
 	}
 	return nil

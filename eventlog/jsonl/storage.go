@@ -13,8 +13,8 @@ import (
 	"sync"
 
 	"github.com/sessiontree/sessiontree/eventlog"
-	"github.com/sessiontree/sessiontree/eventlog/filelock"
 	"github.com/sessiontree/sessiontree/eventlog/memory"
+	"github.com/sessiontree/sessiontree/eventlog/osfile"
 )
 
 // Storage is one session file. It is an [eventlog.Storage]: memory's, with each
@@ -88,7 +88,7 @@ func (s *Storage) lock(context.Context) error {
 			}
 			return s.fail("cannot open it for writing", err)
 		}
-		ok, err := filelock.Try(f.Fd())
+		ok, err := osfile.TryLock(f.Fd())
 		if err == nil && !ok {
 			err = eventlog.Errorf(eventlog.Busy, "Session file %s is being written by another process or handle", s.path)
 		} else if err != nil {
@@ -382,7 +382,7 @@ func (s *Storage) close() error {
 		}
 	}
 	s.file = nil
-	filelock.Release(f.Fd())
+	osfile.Unlock(f.Fd())
 	if err := f.Close(); err != nil {
 		return &eventlog.Error{Code: eventlog.StorageFailed, Message: "Failed to close session " + s.path, Err: err}
 	}
@@ -473,5 +473,5 @@ func createWhole(path string, o Options, fill func(io.Writer) error) (info fs.Fi
 	if o.NoSync {
 		return info, nil
 	}
-	return info, syncDir(filepath.Dir(path))
+	return info, osfile.SyncDir(filepath.Dir(path))
 }

@@ -157,15 +157,11 @@ func (s *Storage) Head(ctx context.Context) (h eventlog.Head, err error) {
 	err = s.read(ctx, func() error {
 		h = eventlog.Head{Leaf: s.leaf, N: len(s.entries)}
 		if _, ok := s.byID[s.leaf.ID()]; !ok && !s.leaf.IsNone() {
-			return notFound(eventlog.InvalidSession, s.leaf.ID())
+			return eventlog.EntryNotFound(eventlog.InvalidSession, s.leaf.ID())
 		}
 		return nil
 	})
 	return h, err
-}
-
-func notFound(code eventlog.Code, id string) error {
-	return eventlog.Errorf(code, "Entry %s not found", id)
 }
 
 // Entry implements [eventlog.Storage].
@@ -173,7 +169,7 @@ func (s *Storage) Entry(ctx context.Context, id string) (e eventlog.Entry, err e
 	err = s.read(ctx, func() error {
 		at, ok := s.byID[id]
 		if !ok {
-			return notFound(eventlog.NotFound, id)
+			return eventlog.EntryNotFound(eventlog.NotFound, id)
 		}
 		e = s.entries[at]
 		return nil
@@ -188,8 +184,8 @@ const page = 512
 // sequence runs are part of it.
 func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[eventlog.Entry, error] {
 	return func(yield func(eventlog.Entry, error) bool) {
-		if after < 0 || limit < 0 {
-			yield(eventlog.Entry{}, eventlog.Errorf(eventlog.InvalidArgument, "a window starts at 0 or later and holds 0 entries or more, not %d from %d", limit, after))
+		if err := eventlog.CheckWindow(after, limit); err != nil {
+			yield(eventlog.Entry{}, err)
 			return
 		}
 		for limit > 0 {
@@ -239,7 +235,7 @@ func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []event
 	err = s.read(ctx, func() error {
 		at, ok := s.byID[from.ID()]
 		if !ok {
-			return notFound(eventlog.NotFound, from.ID())
+			return eventlog.EntryNotFound(eventlog.NotFound, from.ID())
 		}
 		if s.irregular {
 			branch, err = s.dialect.Walk(s.entries[at], len(s.entries), s.lookup)
@@ -263,7 +259,7 @@ func (s *Storage) follow(at int32) ([]eventlog.Entry, error) {
 			break
 		}
 		if parent == isAHole {
-			return nil, notFound(eventlog.InvalidSession, s.entries[at].Parent().ID())
+			return nil, eventlog.EntryNotFound(eventlog.InvalidSession, s.entries[at].Parent().ID())
 		}
 		at = parent
 	}

@@ -1,6 +1,4 @@
-// Package filelock locks open files between processes, with the locks of the
-// operating system: they go with the process that holds them.
-package filelock
+package osfile
 
 import (
 	"errors"
@@ -13,9 +11,9 @@ import (
 // readers take no lock.
 const lockOffset = 1 << 30 // in units of 4 GiB
 
-// Try takes the exclusive lock of an open file; it goes when the file is
+// TryLock takes the exclusive lock of an open file; it goes when the file is
 // closed, also by the end of the process.
-func Try(fd uintptr) (bool, error) {
+func TryLock(fd uintptr) (bool, error) {
 	at := windows.Overlapped{OffsetHigh: lockOffset}
 	err := windows.LockFileEx(windows.Handle(fd), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
@@ -24,8 +22,8 @@ func Try(fd uintptr) (bool, error) {
 	return err == nil, err
 }
 
-// Release gives the lock back.
-func Release(fd uintptr) {
+// Unlock gives the lock back.
+func Unlock(fd uintptr) {
 	at := windows.Overlapped{OffsetHigh: lockOffset}
 	windows.UnlockFileEx(windows.Handle(fd), 0, 1, 0, &at)
 }
