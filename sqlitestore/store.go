@@ -111,6 +111,10 @@ func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) (err
 		}
 		tx = projections.NewTx(conn)
 	}
+	if s.db.outdated() {
+		// Reads of a file that is taken for immutable may mix old and new.
+		return eventlog.Errorf(eventlog.StorageFailed, "%s was written to since it was opened for reading: open it again", s.db.path)
+	}
 	if _, err := tx.Exec(ctx, "BEGIN"); err != nil {
 		return s.db.mapError("cannot read", err)
 	}
