@@ -52,8 +52,38 @@ func (s *Store) start(ctx context.Context) error {
 	if s.writer, err = newWriter(ctx, s.db, s.o.BusyTimeout); err != nil {
 		return err
 	}
+	if err := s.mend(ctx); err != nil {
+		return err
+	}
 	return s.catchUp(ctx, s.branch)
 }
+
+// mend rebuilds the branch views if their checkpoint cannot be right: beyond the
+// log, or behind rows that were applied already. What it cannot see from there,
+// Verify finds.
+func (s *Store) mend(ctx context.Context) error {
+	wrong := false
+	err := s.read(ctx, func(tx *projections.Tx) error {
+		c, err := projections.ReadCheckpoint(ctx, tx, s.branch.Name())
+		if err != nil || c.Version != s.branch.Version() {
+			return err
+		}
+		var last, one int64
+		if _, err := tx.Row(ctx, lastEvent, nil, &last); err != nil {
+			return err
+		}
+		applied, err := tx.Row(ctx, "SELECT 1 FROM nodes WHERE seq > ? LIMIT 1", []any{c.Position}, &one)
+		wrong = applied || c.Position > last
+		return err
+	})
+	if err != nil || !wrong {
+		return err
+	}
+	s.o.Logger.WarnContext(ctx, "the checkpoint of the branch views is wrong: they are rebuilt", "path", s.db.path)
+	return s.Rebuild(ctx)
+}
+
+const lastEvent = "SELECT seq FROM events ORDER BY seq DESC LIMIT 1"
 
 // catchUp applies what a projection lacks, in slices, so that other writers get
 // their turns.
@@ -82,7 +112,7 @@ func (s *Store) isBehind(ctx context.Context, p projections.Projection) (behind 
 			return err
 		}
 		var last int64
-		if _, err := tx.Row(ctx, "SELECT seq FROM events ORDER BY seq DESC LIMIT 1", nil, &last); err != nil {
+		if _, err := tx.Row(ctx, lastEvent, nil, &last); err != nil {
 			return err
 		}
 		behind = c.Version != p.Version() || c.Position < last
