@@ -185,7 +185,9 @@ func (d Draft) entry(parent Ref) (Entry, error) {
 }
 
 // requires is what a type's entries must hold. Files may hold anything; then Pi
-// cannot give the context, the totals, or the session at all.
+// cannot give the totals, or the session at all, ever again. A compaction's
+// retained tail is not here: Pi takes any, and only branches through one that is
+// no list have no context.
 var requires = [...][]struct {
 	field  string
 	kind   js.Kind
@@ -193,7 +195,6 @@ var requires = [...][]struct {
 }{
 	kindMessage:           {{"message", js.Object, false}},
 	kindActiveToolsChange: {{"activeToolNames", js.Array, false}},
-	kindCompaction:        {{"retainedTail", js.Array, true}},
 	kindLabel:             {{"targetId", js.String, false}, {"label", js.String, true}},
 	kindSessionInfo:       {{"name", js.String, true}},
 	kindLeaf:              nil,

@@ -114,7 +114,7 @@ func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[event
 				if err != nil {
 					return err
 				}
-				entries, err = query.Entries(rows, nil)
+				entries, err = query.Entries(rows)
 				return err
 			})
 			if err != nil {
@@ -142,7 +142,7 @@ func (s *Storage) Find(ctx context.Context, t eventlog.Type) (entries []eventlog
 		if err != nil {
 			return err
 		}
-		entries, err = query.Entries(rows, nil)
+		entries, err = query.Entries(rows)
 		return err
 	})
 	return entries, err

@@ -11,7 +11,7 @@ const branchLong = `branch shows the branch that leads to the leaf, or to anothe
 first, from the root, or from where the last compaction cuts it. Damaged lines
 are reported on stderr.
 
---json gives the entries as they stand in the file:
+--json gives the entries as they stand in the session:
 {` + sessionShape + `
   "from":    id of the last entry, null for an empty branch
   "entries": [entry, …]
@@ -20,8 +20,8 @@ are reported on stderr.
 func (c *cli) branchCommand() *cobra.Command {
 	var id string
 	var cmd *cobra.Command
-	cmd = c.fileCommand("branch FILE", "Show the branch that leads to the leaf", branchLong, func(s *source) error {
-		branch, err := s.Branch(c.ctx, from(cmd, id))
+	cmd = c.fileCommand("branch FILE|--session ID", "Show the branch that leads to the leaf", branchLong, func(s *source) error {
+		branch, err := s.Branch(c.ctx, from(cmd, "from", id))
 		if err != nil {
 			return err
 		}

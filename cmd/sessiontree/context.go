@@ -35,8 +35,8 @@ func (c *cli) contextCommand() *cobra.Command {
 	var id string
 	var llm, wellFormed bool
 	var cmd *cobra.Command
-	cmd = c.fileCommand("context FILE", "Show what the model gets to see", contextLong, func(s *source) error {
-		branch, err := s.Branch(c.ctx, from(cmd, id))
+	cmd = c.fileCommand("context FILE|--session ID", "Show what the model gets to see", contextLong, func(s *source) error {
+		branch, err := s.Branch(c.ctx, from(cmd, "from", id))
 		if err != nil {
 			return err
 		}

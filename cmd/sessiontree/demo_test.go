@@ -78,9 +78,9 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	var out bytes.Buffer
-	run(context.Background(), []string{"demo", "--dir", dir}, &out, os.Stderr)
+	run(context.Background(), []string{"demo", "--dir", dir}, nil, &out, os.Stderr)
 	out.Reset()
-	run(context.Background(), []string{"tree", filepath.Join(dir, demoFile), "--width", "80"}, &out, os.Stderr)
+	run(context.Background(), []string{"tree", filepath.Join(dir, demoFile), "--width", "80"}, nil, &out, os.Stderr)
 	fmt.Print(out.String())
 	// Output:
 	// ● a081e2a6  user            The CSV import takes 90 seconds. Make it faster.

@@ -1,7 +1,8 @@
-// Command sessiontree shows session files of AI agents as what they are: trees.
+// Command sessiontree shows and keeps the sessions of AI agents as what they are:
+// trees.
 //
 // Run "sessiontree demo" for a story that needs no file, and "sessiontree help"
-// for the commands. Every command reads; none but demo writes a session file.
+// for the commands. None but demo writes a session file; some change a database.
 package main
 
 import (
@@ -15,5 +16,5 @@ func main() {
 	// A reader that has seen enough is an error of a write, not a signal: it ends
 	// the program quietly, with one of its own exit codes.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

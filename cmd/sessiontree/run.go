@@ -27,24 +27,32 @@ const (
 	exitUsage  = 2 // the question was wrong
 )
 
-const rootLong = `sessiontree shows the session files of AI agents as what they are: trees.
+const rootLong = `sessiontree shows and keeps the sessions of AI agents as what they are: trees.
 
 An agent's session is a log of entries, each below the one that it was appended
 to. A movable leaf says where the conversation goes on, and the model sees only
 the branch that leads to the leaf. What was tried and left stays in the tree.
 
-Nothing here changes a session file. Text from a file is shown with its control
-characters made visible; --json keeps every value, with such characters escaped.
+FILE is a session file, and nothing here changes one. The database is one file
+of many sessions: --db names it, else $SESSIONTREE_DB does, else it is
+sessiontree/sessions.db in the folder where this system keeps a user's data.
+create, append, move, label, name, fork, delete and rebuild change the database;
+create makes it if it is missing. All else reads, and leaves it as it is. ID is
+a session's id, or as much of its beginning as no other session's has.
+
+Text from a session is shown with its control characters made visible; --json
+keeps every value, with such characters escaped.
 
 Exit codes:
   0  the command has answered
-  1  the answer is a failure: no such file or entry, a session that cannot be
-     read, a conformance case that failed
+  1  the answer is a failure: no such file, session or entry, a session that
+     cannot be read, a conformance case that failed, a problem that verify found
   2  wrong usage
 
 Errors go to stderr, with --json as {"error":{"code","message"}}. The codes are
 those of package eventlog (not_found, invalid_session, invalid_entry, …), usage,
-failed for a conformance run, and internal for all else.
+failed for a conformance run, a verify that found problems and a delete that was
+called off, and internal for all else.
 
 Damaged lines below the header end a command only with --strict. Otherwise tree,
 branch and context report them on stderr, and stats lists them on stdout; with
@@ -56,17 +64,19 @@ context do not look for them, and fail if what they show cannot be read.`
 // cli is one run of the program.
 type cli struct {
 	ctx    context.Context
+	stdin  io.Reader
 	out    *output
 	stderr io.Writer
 
 	json  bool
 	color string
 	width int
+	db    string // --db
 }
 
 // run is the whole program but for the process around it.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c := &cli{ctx: ctx, stderr: stderr, out: newOutput(stdout)}
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &cli{ctx: ctx, stdin: stdin, stderr: stderr, out: newOutput(stdout)}
 	// Until the flags are read; and where reading them is what fails.
 	c.json = wantsJSON(args)
 	err := c.execute(args)
@@ -104,7 +114,7 @@ func (c *cli) execute(args []string) error {
 	understood := false
 	root := &cobra.Command{
 		Use:           "sessiontree",
-		Short:         "Session trees of AI agents: show, check, explain",
+		Short:         "Session trees of AI agents: keep, show, check, explain",
 		Long:          rootLong,
 		Version:       version(),
 		Args:          knownCommand,
@@ -135,6 +145,7 @@ func (c *cli) execute(args []string) error {
 	flags.BoolVar(&c.json, "json", false, "answer in JSON (each command's help has the shape)")
 	flags.StringVar(&c.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always, never")
 	flags.IntVar(&c.width, "width", 0, "cut or wrap lines at so many cells (default the terminal's width, else 100)")
+	flags.StringVar(&c.db, "db", "", "the database (default $SESSIONTREE_DB, else one in your data folder)")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		c.demoCommand(),
@@ -142,6 +153,16 @@ func (c *cli) execute(args []string) error {
 		c.branchCommand(),
 		c.contextCommand(),
 		c.statsCommand(),
+		c.listCommand(),
+		c.createCommand(),
+		c.appendCommand(),
+		c.moveCommand(),
+		c.labelCommand(),
+		c.nameCommand(),
+		c.forkCommand(),
+		c.deleteCommand(),
+		c.verifyCommand(),
+		c.rebuildCommand(),
 		c.conformanceCommand(),
 	)
 	root.InitDefaultCompletionCmd()
@@ -218,6 +239,9 @@ func (c *cli) configure(cmd *cobra.Command) error {
 		c.out.color = false
 	default:
 		return usagef(cmd, "--color is auto, always or never, not %q", c.color)
+	}
+	if cmd.Flags().Changed("db") && c.db == "" {
+		return usagef(cmd, "--db is a file, and not empty")
 	}
 	if c.width < 0 {
 		return usagef(cmd, "--width is a number of cells, not %d", c.width)

@@ -29,7 +29,7 @@ type answer struct {
 
 func ask(args ...string) answer {
 	var stdout, stderr bytes.Buffer
-	code := run(context.Background(), args, &stdout, &stderr)
+	code := run(context.Background(), args, nil, &stdout, &stderr)
 	return answer{stdout.String(), stderr.String(), code}
 }
 
@@ -183,17 +183,17 @@ func TestUsage(t *testing.T) {
 		{[]string{"xyzzy"}, `unknown command "xyzzy"`, "sessiontree COMMAND [flags]"},
 		{[]string{"\x1b[31m"}, `unknown command "\x1b[31m"`, "sessiontree COMMAND [flags]"},
 		{[]string{"--frob"}, "unknown flag: --frob", "sessiontree COMMAND [flags]"},
-		{[]string{"tree"}, "which session file?", "sessiontree tree FILE [flags]"},
-		{[]string{"tree", file, file}, "one session file, not 2", "sessiontree tree FILE [flags]"},
-		{[]string{"tree", file, "--frob"}, "unknown flag: --frob", "sessiontree tree FILE [flags]"},
-		{[]string{"tree", file, "-\x1b"}, `unknown shorthand flag: '\x1b'`, "sessiontree tree FILE [flags]"},
-		{[]string{"tree", file, "--limit", "-1"}, "--limit is a number of entries, not -1", "sessiontree tree FILE [flags]"},
-		{[]string{"tree", file, "--limit", "x"}, `invalid argument "x" for "-n, --limit" flag`, "sessiontree tree FILE [flags]"},
-		{[]string{"tree", file, "--width", "-1"}, "--width is a number of cells, not -1", "sessiontree tree FILE [flags]"},
-		{[]string{"tree", file, "--color", "red"}, `--color is auto, always or never, not "red"`, "sessiontree tree FILE [flags]"},
-		{[]string{"branch", file, "--from"}, "flag needs an argument: --from", "sessiontree branch FILE [flags]"},
-		{[]string{"context"}, "which session file?", "sessiontree context FILE [flags]"},
-		{[]string{"stats"}, "which session file?", "sessiontree stats FILE [flags]"},
+		{[]string{"tree"}, "which session file?", "sessiontree tree FILE|--session ID [flags]"},
+		{[]string{"tree", file, file}, "one session file, not 2", "sessiontree tree FILE|--session ID [flags]"},
+		{[]string{"tree", file, "--frob"}, "unknown flag: --frob", "sessiontree tree FILE|--session ID [flags]"},
+		{[]string{"tree", file, "-\x1b"}, `unknown shorthand flag: '\x1b'`, "sessiontree tree FILE|--session ID [flags]"},
+		{[]string{"tree", file, "--limit", "-1"}, "--limit is a number of entries, not -1", "sessiontree tree FILE|--session ID [flags]"},
+		{[]string{"tree", file, "--limit", "x"}, `invalid argument "x" for "-n, --limit" flag`, "sessiontree tree FILE|--session ID [flags]"},
+		{[]string{"tree", file, "--width", "-1"}, "--width is a number of cells, not -1", "sessiontree tree FILE|--session ID [flags]"},
+		{[]string{"tree", file, "--color", "red"}, `--color is auto, always or never, not "red"`, "sessiontree tree FILE|--session ID [flags]"},
+		{[]string{"branch", file, "--from"}, "flag needs an argument: --from", "sessiontree branch FILE|--session ID [flags]"},
+		{[]string{"context"}, "which session file?", "sessiontree context FILE|--session ID [flags]"},
+		{[]string{"stats"}, "which session file?", "sessiontree stats FILE|--session ID [flags]"},
 		{[]string{"demo", "x"}, `unknown command "x"`, "sessiontree demo [flags]"},
 		{[]string{"help", "nope"}, `unknown command "nope"`, "sessiontree help [COMMAND] [flags]"},
 		{[]string{"help", "tre"}, `unknown command "tre", did you mean tree?`, "sessiontree help [COMMAND] [flags]"},
@@ -308,7 +308,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("a line of the help is wider than 80 cells: %s", line)
 		}
 	}
-	for _, command := range []string{"demo", "tree", "branch", "context", "stats", "conformance"} {
+	for _, command := range []string{"demo", "tree", "branch", "context", "stats", "list", "create", "append", "move", "label", "name", "fork", "delete", "verify", "rebuild", "conformance"} {
 		a := ask(command, "--help")
 		if a.code != exitOK || a.stderr != "" || !strings.Contains(a.stdout, "--json") || !strings.Contains(a.stdout, "\n--json") {
 			t.Errorf("%s: exit %d, %s", command, a.code, a.stdout)
@@ -364,7 +364,7 @@ func TestClosedPipe(t *testing.T) {
 	for _, err := range []error{syscall.EPIPE, &fs.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}, io.ErrClosedPipe} {
 		for _, args := range [][]string{{"tree", "testdata/every-kind.jsonl"}, {"tree", "testdata/broken.jsonl", "--json"}, {"stats", "testdata/broken.jsonl"}, {"--help"}} {
 			var stderr bytes.Buffer
-			if code := run(context.Background(), args, &failing{0, err}, &stderr); code != exitOK || strings.Contains(stderr.String(), "pipe") {
+			if code := run(context.Background(), args, nil, &failing{0, err}, &stderr); code != exitOK || strings.Contains(stderr.String(), "pipe") {
 				t.Errorf("%q, %v: exit %d, stderr %q", args, err, code, stderr.String())
 			}
 		}
@@ -373,7 +373,7 @@ func TestClosedPipe(t *testing.T) {
 
 func TestFullDisk(t *testing.T) {
 	var stderr bytes.Buffer
-	code := run(context.Background(), []string{"tree", "testdata/every-kind.jsonl"}, &failing{0, errors.New("no space left")}, &stderr)
+	code := run(context.Background(), []string{"tree", "testdata/every-kind.jsonl"}, nil, &failing{0, errors.New("no space left")}, &stderr)
 	if code != exitFailed || stderr.String() != "sessiontree: no space left\n" {
 		t.Errorf("exit %d, stderr %q", code, stderr.String())
 	}
@@ -383,7 +383,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var stdout, stderr bytes.Buffer
-	if code := run(ctx, []string{"stats", "testdata/every-kind.jsonl"}, &stdout, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "canceled") {
+	if code := run(ctx, []string{"stats", "testdata/every-kind.jsonl"}, nil, &stdout, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "canceled") {
 		t.Errorf("exit %d, stderr %q", code, stderr.String())
 	}
 }

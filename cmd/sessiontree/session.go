@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,32 +13,52 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog/jsonl"
 )
 
-// source is a session file that a command was asked about.
+// source is a session that a command was asked about: a file, or one of a
+// database.
 type source struct {
 	*eventlog.Session
-	path   string
-	damage []jsonl.Damage
-	meta   eventlog.Metadata
-	name   string
+	path     string // the session's file, "" for one of a database
+	database string // the database's file, "" for a session file
+	damage   []jsonl.Damage
+	meta     eventlog.Metadata
+	name     string
 }
 
-// fileCommand is a command about one session file.
+// fileCommand is a command that reads one session: a file, or one of the
+// database.
 func (c *cli) fileCommand(use, short, long string, run func(*source) error) *cobra.Command {
 	var strict bool
+	var id string
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
 		Long:  long,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case cmd.Flags().Changed("session") && len(args) > 0:
+				return errors.New("a session file or --session, not both")
+			case cmd.Flags().Changed("session") && strict:
+				return errors.New("--strict is about session files: a database holds no damaged lines")
+			case cmd.Flags().Changed("session"):
+				return checkSession(cmd, id)
 			case len(args) == 0:
-				return errors.New("which session file?")
+				return errors.New("which session file? --session ID is one of the database")
 			case len(args) > 1:
 				return fmt.Errorf("one session file, not %d", len(args))
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.withDatabase(reads, func(d *database) error {
+					s, err := d.session(c.ctx, id)
+					if err != nil {
+						return err
+					}
+					defer s.Close()
+					return run(s)
+				})
+			}
 			s, err := c.open(args[0], strict)
 			if err != nil {
 				return fileError(args[0], err)
@@ -46,6 +67,7 @@ func (c *cli) fileCommand(use, short, long string, run func(*source) error) *cob
 			return fileError(args[0], run(s))
 		},
 	}
+	sessionFlag(cmd, &id)
 	cmd.Flags().BoolVar(&strict, "strict", false, "refuse a damaged file, as Pi does, instead of showing what can be read")
 	return cmd
 }
@@ -58,34 +80,53 @@ func (c *cli) open(path string, strict bool) (*source, error) {
 		}
 		return nil, err
 	}
-	s := &source{Session: eventlog.NewSession(storage), path: path, damage: storage.Damage()}
-	if s.meta, err = s.Metadata(c.ctx); err != nil {
+	return newSource(c.ctx, &source{Session: eventlog.NewSession(storage), path: path, damage: storage.Damage()})
+}
+
+// newSource fills in what every command shows of a session. It closes the session
+// if it fails.
+func newSource(ctx context.Context, s *source) (*source, error) {
+	var err error
+	if s.meta, err = s.Metadata(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	// A name that is no text is a warning, not an error: see [check].
-	if s.name, err = s.Name(c.ctx); err != nil && eventlog.CodeOf(err) != eventlog.InvalidEntry {
+	if s.name, err = s.Name(ctx); err != nil && eventlog.CodeOf(err) != eventlog.InvalidEntry {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *source) json() js.Value {
-	return js.Fields(
+// where names the session in what is said about it.
+func (s *source) where() string {
+	if s.path != "" {
+		return s.path
+	}
+	return s.database + ": session " + shownID(s.meta.ID)
+}
+
+func (s *source) json() js.Value { return js.Fields(s.fields()...) }
+
+func (s *source) fields() []js.Member {
+	return []js.Member{
 		field("id", js.Text(s.meta.ID)),
 		field("name", optional(s.name)),
 		field("createdAt", js.Text(s.meta.CreatedAt)),
 		field("cwd", js.Text(s.meta.CWD)),
 		field("parentSession", s.meta.ParentSession.Value()),
 		field("metadata", orNull(s.meta.Metadata)),
-		field("file", js.Text(s.path)))
+		field("file", optional(s.path)),
+		field("database", optional(s.database)),
+	}
 }
 
 // sessionShape documents [source.json] and what stands beside it in each answer.
 const sessionShape = `
   "session": {"id", "name" (or null), "createdAt", "cwd", "parentSession" (or
-             null), "metadata" (or null), "file"}
+             null), "metadata" (or null), "file" (or null), "database" (the
+             file of a session in the database, or null)}
   "damage":  [{"line", "offset", "length", "reason"}], lines that could not be
              read: number in the file, byte range, why`
 
@@ -113,10 +154,10 @@ func (c *cli) reportDamage(s *source) {
 	}
 	for i, d := range s.damage {
 		if i == maxReports {
-			c.complain(fmt.Sprintf("%s: %d more damaged places", s.path, len(s.damage)-i))
+			c.complain(fmt.Sprintf("%s: %d more damaged places", s.where(), len(s.damage)-i))
 			return
 		}
-		c.complain(fmt.Sprintf("%s:%d: %s", s.path, d.Line, damageText(d)))
+		c.complain(fmt.Sprintf("%s:%d: %s", s.where(), d.Line, damageText(d)))
 	}
 }
 
@@ -130,7 +171,7 @@ func (c *cli) reportWarnings(s *source, warnings []warning) {
 		return
 	}
 	for _, line := range warningLines(warnings) {
-		c.complain(s.path + ": warning: " + line)
+		c.complain(s.where() + ": warning: " + line)
 	}
 }
 
@@ -166,9 +207,9 @@ func warningsJSON(warnings []warning) js.Value {
 	return js.List(values...)
 }
 
-// from is the --from flag as an entry; none is the leaf.
-func from(cmd *cobra.Command, id string) eventlog.Ref {
-	if cmd.Flags().Changed("from") {
+// from is a flag as an entry; none is the leaf.
+func from(cmd *cobra.Command, flag, id string) eventlog.Ref {
+	if cmd.Flags().Changed(flag) {
 		return eventlog.At(id)
 	}
 	return eventlog.None()

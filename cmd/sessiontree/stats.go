@@ -36,7 +36,7 @@ root.
 }`
 
 func (c *cli) statsCommand() *cobra.Command {
-	return c.fileCommand("stats FILE", "Count a session and say what is suspicious", statsLong, func(s *source) error {
+	return c.fileCommand("stats FILE|--session ID", "Count a session and say what is suspicious", statsLong, func(s *source) error {
 		v, err := c.count(s)
 		if err != nil {
 			return err
@@ -157,7 +157,11 @@ func (c *cli) statsText(v *statsView) {
 	}
 	row("session", shownID(s.meta.ID))
 	optionalRow("name", s.name)
-	row("file", safe(s.path))
+	if s.path != "" {
+		row("file", safe(s.path))
+	} else {
+		row("database", safe(s.database))
+	}
 	optionalRow("created", s.meta.CreatedAt)
 	optionalRow("folder", s.meta.CWD)
 	optionalRow("forked from", s.meta.ParentSession.ID())

@@ -49,7 +49,7 @@ and warnings go to stderr.
 func (c *cli) treeCommand() *cobra.Command {
 	var all bool
 	var limit int
-	cmd := c.fileCommand("tree FILE", "Show all entries of a session as a tree", treeLong, func(s *source) error {
+	cmd := c.fileCommand("tree FILE|--session ID", "Show all entries of a session as a tree", treeLong, func(s *source) error {
 		view, err := c.viewTree(s)
 		if err != nil {
 			return err

@@ -112,7 +112,7 @@ var (
 	hookFields = map[string]fieldOf{
 		"cancel": may(js.Bool), "summary": may(js.Object), "customInstructions": may(js.String), "replaceInstructions": may(js.Bool), "label": may(js.String),
 	}
-	summaryFields = map[string]fieldOf{"summary": must(js.String), "details": may(), "usage": may()}
+	summaryFields = map[string]fieldOf{"summary": may(js.String), "details": may(), "usage": may()}
 	modelFields   = map[string]fieldOf{
 		"id": must(js.String), "api": must(js.String), "provider": must(js.String), "reasoning": must(js.Bool),
 		"contextWindow": must(js.Number), "maxTokens": must(js.Number),

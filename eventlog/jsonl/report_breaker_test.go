@@ -187,7 +187,6 @@ func TestDraftsThatSpoilTheSessionAreRefused(t *testing.T) {
 		"a null message":        eventlog.MessageDraft(eventlog.Message{Value: js.NullValue()}),
 		"a text for a message":  eventlog.MessageDraft(eventlog.Message{Value: text("hi")}),
 		"a number for a label":  eventlog.LabelDraft(head.Leaf.ID(), js.Num(5)),
-		"a number for a tail":   eventlog.CompactionDraft(eventlog.Compaction{RetainedTail: js.Num(5)}),
 		"tools that are absent": {Type: eventlog.TypeActiveToolsChange},
 		"no type":               {},
 		"two timestamps":        {Type: "x", Fields: []js.Member{{Key: "timestamp", Value: text("t")}}},
