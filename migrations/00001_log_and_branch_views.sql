@@ -29,7 +29,7 @@ CREATE TABLE events (
     CHECK ((n = 0) = (id IS NULL))
 ) STRICT;
 CREATE INDEX events_by_id ON events (session, id);
-CREATE INDEX events_by_n ON events (session, n);
+CREATE UNIQUE INDEX events_by_n ON events (session, n);
 
 -- An event is never changed, and deleted only while a guard is open for its
 -- session, in the transaction that opens it. Opening one leaves an audit row.
@@ -122,11 +122,12 @@ CREATE TABLE heads (
     name_seq  INTEGER,               -- of the last session_info
     irregular INTEGER NOT NULL,      -- 1: an id twice, or a parent behind its child; answered by the walk
     -- Totals, added up one by one in log order: SQL's sum() compensates, and differs.
+    -- Null is no number: infinities that cancel.
     messages  INTEGER NOT NULL,
-    cached    REAL NOT NULL,
-    uncached  REAL NOT NULL,
-    total     REAL NOT NULL,
-    cost      REAL NOT NULL,
+    cached    REAL,
+    uncached  REAL,
+    total     REAL,
+    cost      REAL,
     fault     TEXT                   -- why the totals cannot be had: the first entry that does not count
 ) STRICT;
 

@@ -60,7 +60,7 @@ func placeAt(ctx context.Context, tx *Tx, pos int64) (place, error) {
 // place finds a new entry's place: behind its parent, if that is the last of its
 // segment, else at the start of a segment of its own.
 func (b Branch) place(ctx context.Context, tx *Tx, h *Head, e Event) error {
-	if !e.Checked {
+	if !e.Checked || h.hasHoles {
 		irregular, err := breaksOrder(ctx, tx, e)
 		if err != nil {
 			return err
@@ -108,6 +108,7 @@ func (b Branch) placeBelow(ctx context.Context, tx *Tx, h *Head, e Event) (place
 			return place{}, err
 		}
 		if !ok {
+			h.hasHoles = true
 			island := segment{compaction: -1, stop: -1, missing: sql.NullString{String: parentID, Valid: true}}
 			return newSegment(ctx, tx, h.session, island, e.Seq)
 		}
@@ -164,6 +165,16 @@ func (h *Head) find(ctx context.Context, tx *Tx, id string) (int64, bool, error)
 	return find(ctx, tx, h.session, id)
 }
 
+// maxSegment is the last key that a position has room for.
+const maxSegment = 1<<31 - 1
+
+func checkKey(key int64) error {
+	if key > maxSegment {
+		return eventlog.Errorf(eventlog.StorageFailed, "the keys of segments are used up: rebuild the branch views")
+	}
+	return nil
+}
+
 // newSegment opens a segment and places its first entry.
 func newSegment(ctx context.Context, tx *Tx, session int64, s segment, seq int64) (place, error) {
 	r, err := tx.Exec(ctx, "INSERT INTO segments (session, parent, start, hops, jump, jump_shared, compaction, stop, missing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -173,6 +184,9 @@ func newSegment(ctx context.Context, tx *Tx, session int64, s segment, seq int64
 	}
 	key, err := r.LastInsertId()
 	if err != nil {
+		return place{}, err
+	}
+	if err := checkKey(key); err != nil {
 		return place{}, err
 	}
 	p := place{Position(key, s.start), s.compaction, s.stop}

@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"database/sql"
+	"math"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 )
@@ -25,7 +26,9 @@ func (Branch) Reset(ctx context.Context, tx *Tx) error {
 			return err
 		}
 	}
-	return nil
+	// Nothing names a segment from outside: a rebuild numbers them from 1 again.
+	_, err := tx.Exec(ctx, "DELETE FROM sqlite_sequence WHERE name = 'segments'")
+	return err
 }
 
 // Head is a session's row of heads while events are applied to it, with what is
@@ -40,6 +43,7 @@ type Head struct {
 	irregular bool
 	stats     eventlog.Stats
 	fault     sql.NullString
+	hasHoles  bool // an island waits for its parent
 
 	lastID string
 	last   place
@@ -174,10 +178,11 @@ func setLabel(ctx context.Context, tx *Tx, session int64, target, label string) 
 // ReadHead reads a session's head, nil if there is no such session.
 func ReadHead(ctx context.Context, tx *Tx, session int64) (*Head, error) {
 	h := &Head{session: session}
-	ok, err := tx.Row(ctx, `SELECT h.leaf, h.pos, h.n, h.last_seq, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault
+	ok, err := tx.Row(ctx, `SELECT h.leaf, h.pos, h.n, h.last_seq, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault,
+			EXISTS (SELECT 1 FROM segments s WHERE s.session = h.session AND s.missing IS NOT NULL)
 		FROM heads h WHERE h.session = ?`, []any{session},
 		&h.leaf, &h.pos, &h.n, &h.lastSeq, &h.nameSeq, &h.irregular,
-		&h.stats.Messages, &h.stats.CachedTokens, &h.stats.UncachedTokens, &h.stats.TotalTokens, &h.stats.Cost, &h.fault)
+		&h.stats.Messages, (*Total)(&h.stats.CachedTokens), (*Total)(&h.stats.UncachedTokens), (*Total)(&h.stats.TotalTokens), (*Total)(&h.stats.Cost), &h.fault, &h.hasHoles)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -205,5 +210,19 @@ func (h *Head) write(ctx context.Context, tx *Tx) error {
 		ON CONFLICT (session) DO UPDATE SET leaf = ?2, pos = ?3, n = ?4, last_seq = ?5, name_seq = ?6, irregular = ?7, messages = ?8, cached = ?9, uncached = ?10, total = ?11, cost = ?12, fault = ?13`,
 		h.session, h.leaf, h.pos, h.n, h.lastSeq, h.nameSeq, h.irregular,
 		h.stats.Messages, h.stats.CachedTokens, h.stats.UncachedTokens, h.stats.TotalTokens, h.stats.Cost, h.fault)
+	return err
+}
+
+// Total reads a sum of doubles. Sums may be no number (infinities that cancel),
+// which SQLite stores as null.
+type Total float64
+
+// Scan implements [sql.Scanner].
+func (t *Total) Scan(v any) error {
+	var f sql.NullFloat64
+	err := f.Scan(v)
+	if *t = Total(f.Float64); !f.Valid {
+		*t = Total(math.NaN())
+	}
 	return err
 }

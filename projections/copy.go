@@ -13,6 +13,13 @@ func (b Branch) Copy(ctx context.Context, tx *Tx, from, to, base int64) error {
 	if err != nil {
 		return err
 	}
+	var last int64
+	if _, err := tx.Row(ctx, "SELECT coalesce(max(key), 0) FROM segments WHERE session = ?", []any{from}, &last); err != nil {
+		return err
+	}
+	if err := checkKey(last + shift); err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		query string
 		args  []any

@@ -238,7 +238,7 @@ func (s *Storage) Stats(ctx context.Context) (stats eventlog.Stats, err error) {
 	err = s.read(ctx, func(tx reading) error {
 		var fault *string
 		ok, err := tx.Row(ctx, "SELECT messages, cached, uncached, total, cost, fault FROM heads WHERE session = ?", []any{s.key},
-			&stats.Messages, &stats.CachedTokens, &stats.UncachedTokens, &stats.TotalTokens, &stats.Cost, &fault)
+			&stats.Messages, (*projections.Total)(&stats.CachedTokens), (*projections.Total)(&stats.UncachedTokens), (*projections.Total)(&stats.TotalTokens), (*projections.Total)(&stats.Cost), &fault)
 		switch {
 		case err != nil || !ok:
 			return err
@@ -285,9 +285,43 @@ func (s *Storage) update(ctx context.Context, f func(ctx context.Context, tx *pr
 // update writes, with the branch views current before and after.
 func (s *Store) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
 	if s.writer == nil {
-		return eventlog.Errorf(eventlog.StorageFailed, "the store %s is open for reading only", s.db.path)
+		return s.readOnly()
 	}
-	return s.writer.update(ctx, f)
+	return s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		if err := s.bringUp(ctx, tx); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	})
+}
+
+func (s *Store) readOnly() error {
+	return eventlog.Errorf(eventlog.StorageFailed, "the store %s is open for reading only", s.db.path)
+}
+
+// bringUp applies what the branch views lack inside the writer's transaction: an
+// append to views that are behind would take a leaf and a count that are not so.
+func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
+	c, err := projections.ReadCheckpoint(ctx, tx, s.branch.Name())
+	if err != nil {
+		return err
+	}
+	if c.Version > s.branch.Version() {
+		return eventlog.Errorf(eventlog.StorageFailed, "the branch views of %s are of version %d, and this program writes version %d: use the newer program", s.db.path, c.Version, s.branch.Version())
+	}
+	var last int64
+	if _, err := tx.Row(ctx, lastEvent, nil, &last); err != nil {
+		return err
+	}
+	if c.Version == s.branch.Version() && c.Position == last {
+		return nil
+	}
+	for more := true; more; {
+		if more, err = projections.CatchUp(ctx, tx, s.branch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // insertInto appends entries exactly as they are.

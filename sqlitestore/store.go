@@ -33,7 +33,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	s := &Store{o: d.o, db: d}
 	if err := s.start(ctx); err != nil {
-		s.Close(ctx)
+		s.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return s, nil
@@ -145,7 +145,11 @@ func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) (err
 		// Reads of a file that is taken for immutable may mix old and new.
 		return eventlog.Errorf(eventlog.StorageFailed, "%s was written to since it was opened for reading: open it again", s.db.path)
 	}
-	if _, err := tx.Exec(ctx, "BEGIN"); err != nil {
+	// A cancelled BEGIN may have begun: the connection would go back into the pool
+	// inside a transaction.
+	if _, err := tx.Exec(context.WithoutCancel(ctx), "BEGIN"); err != nil {
+		tx.CloseConn()
+		tx = nil
 		return s.db.mapError("cannot read", err)
 	}
 	// The end of a read does not depend on the caller's patience.
@@ -172,14 +176,19 @@ func (s *Store) Close(ctx context.Context) error {
 		s.writer.close()
 	}
 	for s.open > 0 {
+		var tx *projections.Tx
 		select {
-		case tx := <-s.readers:
-			s.open--
-			if tx != nil {
-				tx.CloseConn()
+		case tx = <-s.readers: // an idle one is closed, whatever the context says
+		default:
+			select {
+			case tx = <-s.readers:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
-		case <-ctx.Done():
-			return ctx.Err()
+		}
+		s.open--
+		if tx != nil {
+			tx.CloseConn()
 		}
 	}
 	close(s.readers) // who reads now is told

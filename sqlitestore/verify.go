@@ -48,7 +48,7 @@ func (s *Store) Verify(ctx context.Context) (problems []Problem, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer fresh.Close(ctx)
+	defer fresh.Close(context.WithoutCancel(ctx))
 	err = s.read(ctx, func(tx *projections.Tx) error {
 		if err := s.copyTo(ctx, tx, fresh); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (s *Store) copyTo(ctx context.Context, tx *projections.Tx, to *Store) error
 		if err != nil || len(events) == 0 {
 			return err
 		}
-		err = to.update(ctx, func(ctx context.Context, copied *projections.Tx) error {
+		err = to.writer.update(ctx, func(ctx context.Context, copied *projections.Tx) error {
 			for _, e := range events {
 				var err error
 				if e.N == 0 {
@@ -198,7 +198,10 @@ func ids(entries []eventlog.Entry) []string {
 // Rebuild deletes the branch views and makes them again from the log, in one
 // transaction: readers see the old answers until the new ones are there.
 func (s *Store) Rebuild(ctx context.Context) error {
-	return s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+	if s.writer == nil {
+		return s.readOnly()
+	}
+	return s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
 		if err := s.branch.Reset(ctx, tx); err != nil {
 			return err
 		}

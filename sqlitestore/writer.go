@@ -34,6 +34,8 @@ type request struct {
 	done chan struct{} // closed when the request is committed or has failed
 	lead chan struct{} // closed when the request is to lead the next commit
 	err  error
+
+	panicked any // what run panicked with: the caller's own, given back to it
 }
 
 // groupLimit is how many requests one transaction takes.
@@ -69,6 +71,11 @@ func (w *writer) update(ctx context.Context, f func(ctx context.Context, tx *pro
 		w.leading = true
 	}
 	w.mu.Unlock()
+	defer func() {
+		if r.panicked != nil {
+			panic(r.panicked)
+		}
+	}()
 	if !leads {
 		select {
 		case <-r.done:
@@ -159,21 +166,31 @@ func (w *writer) transact(group []*request) error {
 	if err := w.db.checkFile(); err != nil {
 		return err
 	}
-	ctx := context.WithoutCancel(group[0].ctx)
 	if err := w.begin(group); err != nil {
 		return err
 	}
 	for _, r := range group {
-		if err := r.run(ctx, w.tx); err != nil {
+		if err := r.carryOut(w.tx); err != nil {
 			w.rollback()
 			return w.db.mapError("cannot write", err)
 		}
 	}
-	if _, err := w.tx.Exec(ctx, "COMMIT"); err != nil {
+	if _, err := w.tx.Exec(context.Background(), "COMMIT"); err != nil {
 		w.rollback()
 		return w.db.mapError("cannot commit", err)
 	}
 	return nil
+}
+
+// carryOut runs the request. A panic in it, of the host's clock or ids perhaps, is
+// its caller's: it must not stop the gate for everybody.
+func (r *request) carryOut(tx *projections.Tx) (err error) {
+	defer func() {
+		if r.panicked = recover(); r.panicked != nil {
+			err = eventlog.Errorf(eventlog.StorageFailed, "a write panicked: %v", r.panicked)
+		}
+	}()
+	return r.run(context.WithoutCancel(r.ctx), tx)
 }
 
 func (w *writer) rollback() {

@@ -1,0 +1,120 @@
+package sqlitestore_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/sqlitestore"
+	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
+)
+
+func entry(t *testing.T, text string) eventlog.Entry {
+	e, err := eventlog.ParseEntry(text)
+	require.NoError(t, err)
+	return e
+}
+
+func TestReport_F11_ACancelledReadLeavesItsConnectionUsable(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{ReadConns: 2, Synchronous: sqlitestore.Normal})
+	tree, err := s.Create(ctx, eventlog.CreateOptions{CWD: "/project"})
+	require.NoError(t, err)
+	_, err = tree.AppendMessage(ctx, benchMessage(0))
+	require.NoError(t, err)
+	for i := range 3000 {
+		short, cancel := context.WithTimeout(ctx, time.Duration(i%40)*time.Microsecond)
+		_, err := tree.Branch(short, eventlog.None())
+		cancel()
+		if err != nil {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		if i%50 == 0 {
+			for range 4 {
+				_, err := tree.Branch(ctx, eventlog.None())
+				require.NoError(t, err)
+			}
+		}
+	}
+}
+
+// A write to views that are behind brings them up first: it would take a leaf and
+// a number that are not so.
+func TestReport_I1_AWriteToViewsThatAreBehindBringsThemUp(t *testing.T) {
+	path, branch := treeAt(t)
+	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	tree, err := s.Open(ctx, eventlog.Metadata{ID: "s"})
+	require.NoError(t, err)
+	meddle(t, path, "DELETE FROM checkpoints") // as another program would that raises a version
+	e, err := tree.AppendMessage(ctx, benchMessage(99))
+	require.NoError(t, err)
+	now, err := tree.Branch(ctx, eventlog.None())
+	require.NoError(t, err)
+	require.Equal(t, append(branch, e), now)
+}
+
+func TestAPanicOfTheHostStopsNobodyElse(t *testing.T) {
+	panics, n := false, 0
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal, Source: eventlog.Source{NewID: func() string {
+		if panics {
+			panic("no ids today")
+		}
+		n++
+		return fmt.Sprint("e", n)
+	}}})
+	tree, err := s.Create(ctx, eventlog.CreateOptions{CWD: "/project"})
+	require.NoError(t, err)
+	panics = true
+	require.PanicsWithValue(t, "no ids today", func() { tree.AppendMessage(ctx, benchMessage(0)) })
+	panics = false
+	soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err = tree.AppendMessage(soon, benchMessage(1))
+	require.NoError(t, err)
+}
+
+// An append that brings the parent an island waited for makes the session one
+// that the walk answers.
+func TestReport_C3_AnIslandsParentThatComesLater(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	const message = `,"timestamp":"t","message":{"role":"user","content":"x"}}`
+	tree, err := s.Add(ctx, eventlog.Metadata{ID: "s", CWD: "/"}, []eventlog.Entry{
+		entry(t, `{"type":"message","id":"root","parentId":null`+message),
+		entry(t, `{"type":"message","id":"child","parentId":"late"`+message),
+	})
+	require.NoError(t, err)
+	_, err = tree.AppendAt(ctx, eventlog.At("root"), eventlog.MessageDraft(benchMessage(0)).WithID("late"))
+	require.NoError(t, err)
+	branch, err := tree.Branch(ctx, eventlog.At("child"))
+	require.NoError(t, err)
+	require.Len(t, branch, 3)
+}
+
+func TestAStoreIsClosedWhateverTheContextSays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	for range 20 {
+		s, err := sqlitestore.Open(ctx, path, sqlitestore.Options{})
+		require.NoError(t, err)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		require.NoError(t, s.Close(ended), "nobody reads")
+	}
+}
+
+func TestTotalsThatAreNoNumberAreKept(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	usage := func(id, input string) eventlog.Entry {
+		return entry(t, `{"type":"message","id":"`+id+`","parentId":null,"timestamp":"t","message":{"role":"assistant","content":[],"usage":{"input":`+input+`,"output":1,"cacheRead":1,"cacheWrite":1,"cost":{"total":1}}}}`)
+	}
+	tree, err := s.Add(ctx, eventlog.Metadata{ID: "s", CWD: "/"}, []eventlog.Entry{usage("a", "1e999"), usage("b", "-1e999")})
+	require.NoError(t, err)
+	stats, err := tree.Stats(ctx)
+	require.NoError(t, err)
+	require.True(t, math.IsNaN(stats.UncachedTokens))
+	require.Equal(t, 2.0, stats.CachedTokens)
+}
