@@ -2,6 +2,7 @@ package sqlitestore_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -117,4 +118,38 @@ func TestTotalsThatAreNoNumberAreKept(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, math.IsNaN(stats.UncachedTokens))
 	require.Equal(t, 2.0, stats.CachedTokens)
+}
+
+// Callers that wait for another process together each go at their own deadline,
+// and those with time left get their turn.
+func TestReport_F5_CallersInAGroupGoAtTheirOwnDeadlines(t *testing.T) {
+	path, _ := treeAt(t)
+	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	tree, err := s.Open(ctx, eventlog.Metadata{ID: "s"})
+	require.NoError(t, err)
+	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	require.NoError(t, err)
+	defer other.Close()
+	hold, err := other.Begin()
+	require.NoError(t, err)
+	results := make(chan error, 6)
+	for i := range cap(results) {
+		wait := 20 * time.Second
+		if i%2 == 0 {
+			wait = 400 * time.Millisecond
+		}
+		go func() {
+			until, cancel := context.WithTimeout(ctx, wait)
+			defer cancel()
+			_, err := tree.AppendMessage(until, benchMessage(i))
+			results <- err
+		}()
+	}
+	for range cap(results) / 2 {
+		require.Error(t, <-results, "the hurried ones")
+	}
+	require.NoError(t, hold.Rollback())
+	for range cap(results) / 2 {
+		require.NoError(t, <-results, "the patient ones")
+	}
 }

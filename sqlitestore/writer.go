@@ -2,6 +2,8 @@ package sqlitestore
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +37,8 @@ type request struct {
 	lead chan struct{} // closed when the request is to lead the next commit
 	err  error
 
-	panicked any // what run panicked with: the caller's own, given back to it
+	deadline time.Time // until when it waits for another process' lock
+	panicked any       // what run panicked with: the caller's own, given back to it
 }
 
 // groupLimit is how many requests one transaction takes.
@@ -60,6 +63,10 @@ func (w *writer) update(ctx context.Context, f func(ctx context.Context, tx *pro
 		return err
 	}
 	r := &request{ctx: ctx, run: f, done: make(chan struct{}), lead: make(chan struct{})}
+	var ok bool
+	if r.deadline, ok = ctx.Deadline(); !ok {
+		r.deadline = time.Now().Add(w.wait)
+	}
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -123,7 +130,7 @@ func (w *writer) commitNext() {
 	w.queue = w.queue[n:]
 	w.mu.Unlock()
 
-	w.commit(group)
+	w.commit(slices.Clone(group))
 
 	w.mu.Lock()
 	if len(w.queue) > 0 {
@@ -142,17 +149,31 @@ func (w *writer) commitNext() {
 // transaction is undone and each is carried out by itself, so that a failure is
 // its own.
 func (w *writer) commit(group []*request) {
-	if len(group) > 1 {
-		if err := w.transact(group); err == nil {
+	for len(group) > 0 {
+		err := w.transact(group)
+		switch {
+		case err == nil:
 			return
-		}
-		for _, r := range group {
-			r.err = nil
-		}
-	}
-	for _, r := range group {
-		if err := w.transact([]*request{r}); err != nil {
-			r.err = err
+		case errors.Is(err, errWaited):
+			// Another process held the lock until the first of them ran out of time:
+			// nothing has run yet, and the others go on waiting.
+			group = slices.DeleteFunc(group, func(r *request) bool {
+				if r.ctx.Err() == nil && time.Now().Before(r.deadline) {
+					return false
+				}
+				if r.err = r.ctx.Err(); r.err == nil {
+					r.err = err
+				}
+				return true
+			})
+		case len(group) == 1:
+			group[0].err = err
+			return
+		default:
+			for i := range group {
+				w.commit(group[i : i+1 : i+1])
+			}
+			return
 		}
 	}
 }
@@ -198,28 +219,24 @@ func (w *writer) rollback() {
 	w.tx.Exec(context.Background(), "ROLLBACK")
 }
 
-// begin starts the transaction. Another process may hold the lock: it waits up
-// to the latest deadline in the group.
+// errWaited is in the chain of the error for a lock that did not come free.
+var errWaited = errors.New("another process writes")
+
+// begin starts the transaction. Another process may hold the lock: it waits until
+// the first deadline in the group, or until one of the callers has gone.
 func (w *writer) begin(group []*request) error {
-	deadline := time.Time{}
-	for _, r := range group {
-		if d, ok := r.ctx.Deadline(); ok && d.After(deadline) {
-			deadline = d
-		} else if d := time.Now().Add(w.wait); !ok && d.After(deadline) {
-			deadline = d
-		}
-	}
 	for {
 		_, err := w.tx.Exec(context.Background(), "BEGIN IMMEDIATE")
 		if err == nil {
 			return nil
 		}
-		alone := len(group) == 1 && group[0].ctx.Err() != nil
-		if !isBusy(err) || alone || !time.Now().Before(deadline) {
-			if alone {
-				return group[0].ctx.Err()
-			}
+		if !isBusy(err) {
 			return w.db.mapError("cannot begin to write", err)
+		}
+		for _, r := range group {
+			if r.ctx.Err() != nil || !time.Now().Before(r.deadline) {
+				return &eventlog.Error{Code: eventlog.Busy, Message: "cannot write to " + w.db.path, Err: errWaited}
+			}
 		}
 		time.Sleep(time.Millisecond)
 	}
