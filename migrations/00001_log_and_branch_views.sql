@@ -138,6 +138,22 @@ CREATE TABLE labels (
     PRIMARY KEY (session, target)
 ) STRICT, WITHOUT ROWID;
 
+-- The asynchronous views: derived too, each with its own checkpoint.
+
+-- What a list of sessions shows.
+CREATE TABLE catalog (
+    session       INTEGER PRIMARY KEY,
+    seq           INTEGER NOT NULL,  -- of the last event of the session that is in here
+    cwd           TEXT NOT NULL,
+    active        INTEGER NOT NULL,  -- time of the latest entry, ms since 1970
+    name          TEXT NOT NULL,     -- '': none
+    first_message TEXT NOT NULL,     -- how it begins
+    entries       INTEGER NOT NULL,
+    messages      INTEGER NOT NULL
+) STRICT;
+CREATE INDEX catalog_by_activity ON catalog (active, session);
+CREATE INDEX catalog_by_cwd ON catalog (cwd, active, session);
+
 -- For whoever asks in SQL; this program asks the tables.
 
 -- The thinned closure, two rows a segment.
@@ -165,6 +181,7 @@ CREATE VIEW v_ancestors AS
 -- +goose Down
 DROP VIEW v_ancestors;
 DROP VIEW segment_closure;
+DROP TABLE catalog;
 DROP TABLE labels;
 DROP TABLE heads;
 DROP TABLE cuts;

@@ -56,47 +56,92 @@ func WriteCheckpoint(ctx context.Context, tx *Tx, p Projection, position int64) 
 	return err
 }
 
-// ReadEvents reads up to limit events behind a position, in order.
-func ReadEvents(ctx context.Context, tx *Tx, after int64, limit int) ([]Event, error) {
+// LastEvent is the seq of the last event of the log, 0 for none.
+func LastEvent(ctx context.Context, tx *Tx) (seq int64, err error) {
+	_, err = tx.Row(ctx, "SELECT seq FROM events ORDER BY seq DESC LIMIT 1", nil, &seq)
+	return seq, err
+}
+
+// sliceBytes bounds the payloads that are held at a time: a few entries may be as
+// large as thousands of others.
+const sliceBytes = 16 << 20
+
+// ReadEvents reads up to limit events behind a position, in order; fewer when
+// they are large, but one at least if there is one. more is false when these
+// were the last.
+func ReadEvents(ctx context.Context, tx *Tx, after int64, limit int) (events []Event, more bool, err error) {
 	rows, err := tx.Rows(ctx, "SELECT seq, session, n, type, payload FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer rows.Close()
-	var events []Event
-	for rows.Next() {
+	for size := 0; rows.Next(); {
 		var e Event
 		var payload string
 		if err := rows.Scan(&e.Seq, &e.Session, &e.N, &e.Type, &payload); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if e.N > 0 {
 			e.Entry = eventlog.TrustedEntry(payload)
 		}
 		events = append(events, e)
+		if size += len(payload); size > sliceBytes {
+			return events, true, nil
+		}
 	}
-	return events, rows.Err()
+	return events, len(events) == limit, rows.Err()
 }
 
-// catchUpBatch is how many events one transaction of a catch-up applies: large
-// enough to make the commit cheap, small enough to let writers in between.
-const catchUpBatch = 2000
+const (
+	// BranchSlice is how many events one transaction of a catch-up of the branch
+	// set applies: large enough to make the commit cheap, small enough to let
+	// writers in between.
+	BranchSlice = 2000
+	// sliceEvents is the same for the asynchronous views, behind which nobody
+	// waits: an append waits for one slice at most.
+	sliceEvents = 500
+)
 
-// CatchUp applies the next batch of events to a projection that is behind, or
-// that another version wrote, and says whether there is more. It is called in a
-// write transaction.
-func CatchUp(ctx context.Context, tx *Tx, p Projection) (more bool, err error) {
+// IsBehind says whether there are events that a projection has not applied, or
+// whether another version wrote its rows.
+func IsBehind(ctx context.Context, tx *Tx, p Projection) (bool, error) {
 	c, err := ReadCheckpoint(ctx, tx, p.Name())
 	if err != nil {
 		return false, err
 	}
-	if c.Version != p.Version() {
+	last, err := LastEvent(ctx, tx)
+	return c.Version != p.Version() || c.Position != last, err
+}
+
+func newerView(p Projection, c Checkpoint) error {
+	return eventlog.Errorf(eventlog.StorageFailed, "the view %s is of version %d, and this program writes version %d: use the newer program", p.Name(), c.Version, p.Version())
+}
+
+// CatchUp applies the next events, up to limit, to a projection that is behind,
+// or that an older version wrote, and says whether there may be more. It is called
+// in a write transaction. Versions only rise: what a newer program wrote is an
+// error, and stays.
+func CatchUp(ctx context.Context, tx *Tx, p Projection, limit int) (more bool, err error) {
+	c, err := ReadCheckpoint(ctx, tx, p.Name())
+	if err != nil {
+		return false, err
+	}
+	if c.Version > p.Version() {
+		return false, newerView(p, c)
+	}
+	last, err := LastEvent(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	// A position beyond the log cannot be right either.
+	anew := c.Version != p.Version() || c.Position > last
+	if anew {
 		if err := p.Reset(ctx, tx); err != nil {
 			return false, err
 		}
 		c.Position = 0
 	}
-	events, err := ReadEvents(ctx, tx, c.Position, catchUpBatch)
+	events, more, err := ReadEvents(ctx, tx, c.Position, limit)
 	if err != nil {
 		return false, err
 	}
@@ -105,8 +150,8 @@ func CatchUp(ctx context.Context, tx *Tx, p Projection) (more bool, err error) {
 			return false, err
 		}
 		c.Position = events[len(events)-1].Seq
-	} else if c.Version == p.Version() {
+	} else if !anew {
 		return false, nil
 	}
-	return len(events) == catchUpBatch, WriteCheckpoint(ctx, tx, p, c.Position)
+	return more, WriteCheckpoint(ctx, tx, p, c.Position)
 }

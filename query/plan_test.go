@@ -45,10 +45,16 @@ func TestEveryQueryIsIndexed(t *testing.T) {
 		{"entry", entrySQL, 0},
 		{"way", waySQL, 0},
 		{"node", nodeSQL, 0},
+		{"sessions", sessionsSQL, 0},
+		{"sessions of a folder", sessionsOfSQL, 0},
+		{"all sessions", allSessionsSQL, 0},
 	} {
 		args := make([]any, max(strings.Count(q.text, "?"), 1))
 		if strings.Contains(q.text, "?3") {
 			args = make([]any, 3)
+		}
+		if strings.Contains(q.text, "?4") {
+			args = make([]any, 4)
 		}
 		for i := range args {
 			args[i] = 1
@@ -63,7 +69,7 @@ func TestEveryQueryIsIndexed(t *testing.T) {
 			require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
 			fmt.Fprintf(&plans, "    %s\n", step)
 			if table, ok := strings.CutPrefix(step, "SCAN "); ok {
-				require.Contains(t, []string{"w", "way", "r"}, table, "%s scans a table", q.name)
+				require.Contains(t, []string{"w", "way", "r", "s"}, table, "%s scans a table", q.name)
 			}
 			if strings.Contains(step, "TEMP B-TREE") {
 				sorts++

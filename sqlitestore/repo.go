@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -87,17 +88,24 @@ type row struct {
 const sessionColumns = "key, id, created_at, cwd, parent_session, header"
 
 func scanSession(scan func(dest ...any) error) (r row, err error) {
-	var parent *string
-	if err := scan(&r.key, &r.meta.ID, &r.meta.CreatedAt, &r.meta.CWD, &parent, &r.meta.Header); err != nil {
+	var id, createdAt, cwd, header string
+	var parent sql.NullString
+	if err := scan(&r.key, &id, &createdAt, &cwd, &parent, &header); err != nil {
 		return r, err
 	}
-	if parent != nil {
-		r.meta.ParentSession = eventlog.At(*parent)
-	}
-	if extra := js.Trusted(r.meta.Header).Get("metadata"); extra.Kind() == js.Object {
-		r.meta.Metadata = extra
-	}
+	r.meta = metadata(id, createdAt, cwd, parent, header)
 	return r, nil
+}
+
+func metadata(id, createdAt, cwd string, parent sql.NullString, header string) eventlog.Metadata {
+	m := eventlog.Metadata{ID: id, CreatedAt: createdAt, CWD: cwd, Header: header}
+	if parent.Valid {
+		m.ParentSession = eventlog.At(parent.String)
+	}
+	if extra := js.Trusted(header).Get("metadata"); extra.Kind() == js.Object {
+		m.Metadata = extra
+	}
+	return m
 }
 
 // Open implements [eventlog.Repo]: the session with the id.
@@ -185,7 +193,7 @@ func (s *Store) Delete(ctx context.Context, m eventlog.Metadata) error {
 				return err
 			}
 		}
-		return s.insertSessionEvent(ctx, tx, key, projections.SessionDeleted, now, "{}")
+		return s.insertSessionEvent(ctx, tx, key, projections.SessionDeleted, now, js.Fields(js.Member{Key: "id", Value: js.Text(m.ID)}).JSON())
 	})
 }
 

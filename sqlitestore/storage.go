@@ -287,12 +287,16 @@ func (s *Store) update(ctx context.Context, f func(ctx context.Context, tx *proj
 	if s.writer == nil {
 		return s.readOnly()
 	}
-	return s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+	err := s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
 		if err := s.bringUp(ctx, tx); err != nil {
 			return err
 		}
 		return f(ctx, tx)
 	})
+	if err == nil {
+		s.news.shine()
+	}
+	return err
 }
 
 func (s *Store) readOnly() error {
@@ -309,15 +313,15 @@ func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
 	if c.Version > s.branch.Version() {
 		return eventlog.Errorf(eventlog.StorageFailed, "the branch views of %s are of version %d, and this program writes version %d: use the newer program", s.db.path, c.Version, s.branch.Version())
 	}
-	var last int64
-	if _, err := tx.Row(ctx, lastEvent, nil, &last); err != nil {
+	last, err := projections.LastEvent(ctx, tx)
+	if err != nil {
 		return err
 	}
 	if c.Version == s.branch.Version() && c.Position == last {
 		return nil
 	}
 	for more := true; more; {
-		if more, err = projections.CatchUp(ctx, tx, s.branch); err != nil {
+		if more, err = projections.CatchUp(ctx, tx, s.branch, projections.BranchSlice); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,8 @@ type Store struct {
 	writer  *writer // nil when read-only
 	readers chan *projections.Tx
 	branch  projections.Branch
+	views   *projections.Runner // the asynchronous ones
+	news    beacon              // shines when this process appends
 
 	closing sync.Mutex
 	open    int // readers that are not closed yet
@@ -32,6 +34,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: d.o, db: d}
+	s.views = projections.NewRunner(viewHost{s}, d.o.Logger, asyncViews()...)
 	if err := s.start(ctx); err != nil {
 		s.Close(context.WithoutCancel(ctx))
 		return nil, err
@@ -49,13 +52,17 @@ func (s *Store) start(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if s.writer, err = newWriter(ctx, s.db, s.o.BusyTimeout); err != nil {
+	if s.writer, err = newWriter(ctx, s.db, s.o); err != nil {
 		return err
 	}
 	if err := s.mend(ctx); err != nil {
 		return err
 	}
-	return s.catchUp(ctx, s.branch)
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	s.views.Start()
+	return nil
 }
 
 // mend rebuilds the branch views if their checkpoint cannot be right: beyond the
@@ -68,10 +75,11 @@ func (s *Store) mend(ctx context.Context) error {
 		if err != nil || c.Version != s.branch.Version() {
 			return err
 		}
-		var last, one int64
-		if _, err := tx.Row(ctx, lastEvent, nil, &last); err != nil {
+		last, err := projections.LastEvent(ctx, tx)
+		if err != nil {
 			return err
 		}
+		var one int64
 		applied, err := tx.Row(ctx, "SELECT 1 FROM nodes WHERE seq > ? LIMIT 1", []any{c.Position}, &one)
 		wrong = applied || c.Position > last
 		return err
@@ -80,21 +88,23 @@ func (s *Store) mend(ctx context.Context) error {
 		return err
 	}
 	s.o.Logger.WarnContext(ctx, "the checkpoint of the branch views is wrong: they are rebuilt", "path", s.db.path)
-	return s.Rebuild(ctx)
+	return s.rebuildBranch(ctx)
 }
 
-const lastEvent = "SELECT seq FROM events ORDER BY seq DESC LIMIT 1"
-
-// catchUp applies what a projection lacks, in slices, so that other writers get
+// catchUp applies what the branch views lack, in slices, so that other writers get
 // their turns.
-func (s *Store) catchUp(ctx context.Context, p projections.Projection) error {
+func (s *Store) catchUp(ctx context.Context) error {
 	for more := true; more; {
-		behind, err := s.isBehind(ctx, p)
+		behind := false
+		err := s.read(ctx, func(tx *projections.Tx) (err error) {
+			behind, err = projections.IsBehind(ctx, tx, s.branch)
+			return err
+		})
 		if err != nil || !behind {
 			return err
 		}
 		err = s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) (err error) {
-			more, err = projections.CatchUp(ctx, tx, p)
+			more, err = projections.CatchUp(ctx, tx, s.branch, projections.BranchSlice)
 			return err
 		})
 		if err != nil {
@@ -104,22 +114,39 @@ func (s *Store) catchUp(ctx context.Context, p projections.Projection) error {
 	return nil
 }
 
-// isBehind says whether there are events that a projection has not applied.
-func (s *Store) isBehind(ctx context.Context, p projections.Projection) (behind bool, err error) {
-	err = s.read(ctx, func(tx *projections.Tx) error {
-		c, err := projections.ReadCheckpoint(ctx, tx, p.Name())
-		if err != nil {
-			return err
-		}
-		var last int64
-		if _, err := tx.Row(ctx, lastEvent, nil, &last); err != nil {
-			return err
-		}
-		behind = c.Version != p.Version() || c.Position < last
-		return nil
-	})
-	return behind, err
+// asyncViews are the views that follow the log by themselves.
+func asyncViews() []projections.Projection {
+	return []projections.Projection{projections.Catalog{}}
 }
+
+// ViewNames are the names of the views, as [Store.Rebuild] takes them: the branch
+// set, and the asynchronous ones.
+func ViewNames() []string {
+	names := []string{projections.Branch{}.Name()}
+	for _, v := range asyncViews() {
+		names = append(names, v.Name())
+	}
+	return names
+}
+
+// viewHost is the store as the runner of the asynchronous views uses it.
+type viewHost struct{ *Store }
+
+// Read implements [projections.Host].
+func (s viewHost) Read(ctx context.Context, f func(tx *projections.Tx) error) error {
+	return s.read(ctx, f)
+}
+
+// Update implements [projections.Host].
+func (s viewHost) Update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	if s.writer == nil {
+		return s.readOnly()
+	}
+	return s.writer.updateLazily(ctx, f)
+}
+
+// Appended implements [projections.Host].
+func (s viewHost) Appended() <-chan struct{} { return s.news.next() }
 
 // read runs f on a connection of the read pool, in one snapshot.
 func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) (err error) {
@@ -163,9 +190,11 @@ func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) (err
 	return nil
 }
 
-// Close waits for the writes and reads under way and closes the database; a
-// second Close does nothing. The context bounds the wait for readers: when it
-// ends first, the database stays open for them, and Close may be called again.
+// Close waits for the writes and reads under way, brings the asynchronous views
+// up to the end of the log and closes the database; a second Close does nothing.
+// The context bounds the wait: views that are not ready by then are brought up by
+// whoever opens the store next; for readers the database stays open, and Close may
+// be called again.
 func (s *Store) Close(ctx context.Context) error {
 	s.closing.Lock()
 	defer s.closing.Unlock()
@@ -173,6 +202,7 @@ func (s *Store) Close(ctx context.Context) error {
 		return nil
 	}
 	if s.writer != nil {
+		s.views.Close(ctx)
 		s.writer.close()
 	}
 	for s.open > 0 {

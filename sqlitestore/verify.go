@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/projections"
@@ -34,9 +35,15 @@ var views = []struct{ name, query string }{
 	{"labels", `SELECT session, target, label FROM labels ORDER BY session, target`},
 }
 
-// Verify compares the branch views with ones made from the log alone, row for
-// row in one snapshot, and then the branch of each session's leaf with the
-// reference walk. It works in a temporary folder, which a kill would leave
+// later are the rows of the asynchronous views.
+var later = map[string]string{
+	"catalog": `SELECT * FROM catalog ORDER BY session`,
+}
+
+// Verify compares the views with ones made from the log alone, row for row in one
+// snapshot, and then the branch of each session's leaf with the reference walk. An
+// asynchronous view is compared if it is current: a store that may write brings it
+// up first. It works in a temporary folder, which a kill would leave
 // behind with a copy of the log, and changes nothing.
 func (s *Store) Verify(ctx context.Context) (problems []Problem, err error) {
 	dir, err := os.MkdirTemp("", "sessiontree-verify-")
@@ -49,11 +56,30 @@ func (s *Store) Verify(ctx context.Context) (problems []Problem, err error) {
 		return nil, err
 	}
 	defer fresh.Close(context.WithoutCancel(ctx))
+	if s.writer != nil {
+		if err := s.views.CatchUpAll(ctx); err != nil {
+			return nil, err
+		}
+	}
 	err = s.read(ctx, func(tx *projections.Tx) error {
 		if err := s.copyTo(ctx, tx, fresh); err != nil {
 			return err
 		}
+		if err := fresh.views.CatchUpAll(ctx); err != nil {
+			return err
+		}
 		return fresh.read(ctx, func(rebuilt *projections.Tx) error {
+			current, err := s.views.Current(ctx, tx)
+			if err != nil {
+				return err
+			}
+			for _, name := range current {
+				p, err := compare(ctx, name, later[name], tx, rebuilt)
+				if err != nil {
+					return err
+				}
+				problems = append(problems, p...)
+			}
 			for _, v := range views {
 				p, err := compare(ctx, v.name, v.query, tx, rebuilt)
 				if err != nil {
@@ -73,8 +99,11 @@ func (s *Store) Verify(ctx context.Context) (problems []Problem, err error) {
 
 // copyTo copies the log into an empty store, which applies it as it comes.
 func (s *Store) copyTo(ctx context.Context, tx *projections.Tx, to *Store) error {
+	if err := copySessions(ctx, tx, to); err != nil {
+		return err
+	}
 	for after := int64(0); ; {
-		events, err := projections.ReadEvents(ctx, tx, after, 2000)
+		events, _, err := projections.ReadEvents(ctx, tx, after, 2000)
 		if err != nil || len(events) == 0 {
 			return err
 		}
@@ -91,13 +120,36 @@ func (s *Store) copyTo(ctx context.Context, tx *projections.Tx, to *Store) error
 					return err
 				}
 			}
-			return to.branch.Apply(ctx, copied, events)
+			if err := to.branch.Apply(ctx, copied, events); err != nil {
+				return err
+			}
+			return projections.WriteCheckpoint(ctx, copied, to.branch, events[len(events)-1].Seq)
 		})
 		if err != nil {
 			return err
 		}
 		after = events[len(events)-1].Seq
 	}
+}
+
+// copySessions copies the rows of the sessions.
+func copySessions(ctx context.Context, tx *projections.Tx, to *Store) error {
+	rows, err := tx.Rows(ctx, "SELECT key, id, created_at, cwd, parent_session, source, fork_entry, header FROM sessions")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return to.writer.update(ctx, func(ctx context.Context, copied *projections.Tx) error {
+		for {
+			values, err := nextRow(rows)
+			if err != nil || values == nil {
+				return err
+			}
+			if _, err := copied.Exec(ctx, "INSERT INTO sessions (key, id, created_at, cwd, parent_session, source, fork_entry, header) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values...); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // worst is how many differences of one view are reported.
@@ -195,12 +247,27 @@ func ids(entries []eventlog.Entry) []string {
 	return out
 }
 
-// Rebuild deletes the branch views and makes them again from the log, in one
-// transaction: readers see the old answers until the new ones are there.
-func (s *Store) Rebuild(ctx context.Context) error {
+// Rebuild makes views again from the log: those named, or all of them ("branch"
+// is the branch set; [Store.Health] names the others). It fails with
+// [eventlog.ErrInvalidArgument] for a view that does not exist.
+func (s *Store) Rebuild(ctx context.Context, names ...string) error {
 	if s.writer == nil {
 		return s.readOnly()
 	}
+	if i := slices.Index(names, s.branch.Name()); i >= 0 || len(names) == 0 {
+		if err := s.rebuildBranch(ctx); err != nil {
+			return err
+		}
+		if names = slices.Delete(slices.Clone(names), max(i, 0), i+1); len(names) == 0 && i >= 0 {
+			return nil
+		}
+	}
+	return s.views.Rebuild(ctx, names...)
+}
+
+// rebuildBranch makes the branch views again in one transaction: readers see the
+// old answers until the new ones are there.
+func (s *Store) rebuildBranch(ctx context.Context) error {
 	return s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
 		if err := s.branch.Reset(ctx, tx); err != nil {
 			return err
@@ -209,7 +276,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			return err
 		}
 		for {
-			more, err := projections.CatchUp(ctx, tx, s.branch)
+			more, err := projections.CatchUp(ctx, tx, s.branch, projections.BranchSlice)
 			if err != nil || !more {
 				return err
 			}

@@ -19,6 +19,8 @@ import (
 type writer struct {
 	db   *database
 	wait time.Duration // for a lock, when the caller has no deadline
+	full bool          // commits are synced, unless a request is lazy
+	lazy bool          // the connection does not sync now
 	conn *sqlx.Conn
 	tx   *projections.Tx
 
@@ -37,6 +39,7 @@ type request struct {
 	lead chan struct{} // closed when the request is to lead the next commit
 	err  error
 
+	lazy     bool      // may be lost with the power: it can be made again
 	deadline time.Time // until when it waits for another process' lock
 	panicked any       // what run panicked with: the caller's own, given back to it
 }
@@ -44,12 +47,15 @@ type request struct {
 // groupLimit is how many requests one transaction takes.
 const groupLimit = 64
 
-func newWriter(ctx context.Context, d *database, wait time.Duration) (*writer, error) {
+func newWriter(ctx context.Context, d *database, o Options) (*writer, error) {
 	conn, err := d.write.Connx(ctx)
 	if err != nil {
 		return nil, d.mapError("cannot open the write connection", err)
 	}
-	w := &writer{db: d, wait: wait, conn: conn, tx: projections.NewTx(conn)}
+	// A rollback journal must be synced before the database is written to: what is
+	// not synced may there cost the whole.
+	full := o.Synchronous == Full && !d.exclusive
+	w := &writer{db: d, wait: o.BusyTimeout, full: full, conn: conn, tx: projections.NewTx(conn)}
 	w.idle = sync.NewCond(&w.mu)
 	return w, nil
 }
@@ -59,10 +65,21 @@ func newWriter(ctx context.Context, d *database, wait time.Duration) (*writer, e
 // A context that ends while the caller waits leaves nothing behind; once its
 // turn has come the write is carried out.
 func (w *writer) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	return w.do(&request{ctx: ctx, run: f})
+}
+
+// updateLazily is update for what can be made again: the commit does not wait for
+// the disk. What is committed later, and synced, syncs it too (SQLite's WAL).
+func (w *writer) updateLazily(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	return w.do(&request{ctx: ctx, run: f, lazy: true})
+}
+
+func (w *writer) do(r *request) error {
+	ctx := r.ctx
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r := &request{ctx: ctx, run: f, done: make(chan struct{}), lead: make(chan struct{})}
+	r.done, r.lead = make(chan struct{}), make(chan struct{})
 	var ok bool
 	if r.deadline, ok = ctx.Deadline(); !ok {
 		r.deadline = time.Now().Add(w.wait)
@@ -187,6 +204,9 @@ func (w *writer) transact(group []*request) error {
 	if err := w.db.checkFile(); err != nil {
 		return err
 	}
+	if err := w.setSync(group); err != nil {
+		return err
+	}
 	if err := w.begin(group); err != nil {
 		return err
 	}
@@ -200,6 +220,27 @@ func (w *writer) transact(group []*request) error {
 		w.rollback()
 		return w.db.mapError("cannot commit", err)
 	}
+	return nil
+}
+
+// setSync makes the next commit wait for the disk, if one of the group has to.
+// SQLite takes the setting only between transactions.
+func (w *writer) setSync(group []*request) error {
+	lazy := true
+	for _, r := range group {
+		lazy = lazy && r.lazy
+	}
+	if !w.full || lazy == w.lazy {
+		return nil
+	}
+	pragma := "PRAGMA synchronous = FULL"
+	if lazy {
+		pragma = "PRAGMA synchronous = NORMAL"
+	}
+	if _, err := w.conn.ExecContext(context.Background(), pragma); err != nil {
+		return w.db.mapError("cannot set how commits are synced", err)
+	}
+	w.lazy = lazy
 	return nil
 }
 

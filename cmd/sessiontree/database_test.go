@@ -208,7 +208,10 @@ func TestDatabaseUsage(t *testing.T) {
 		{[]string{"delete", "--session", "a", "b", "--yes"}, `what is "b"?`},
 		{[]string{"delete", "--yes"}, "which session?"},
 		{[]string{"verify", "x"}, `unknown command "x"`},
-		{[]string{"rebuild", "x"}, `unknown command "x"`},
+		{[]string{"rebuild", "catalog", "x"}, `there is no view "x": the views are branch, catalog`},
+		{[]string{"health", "x"}, `unknown command "x"`},
+		{[]string{"list", "--after", "x"}, `--after: "x" is no place in a list of sessions`},
+		{[]string{"list", "--limit", "-1"}, "--limit is a number of sessions"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			dir := t.TempDir()
@@ -319,7 +322,8 @@ func TestDatabaseJSON(t *testing.T) {
 		{[]string{"label", "--session", "story", "q1", "x"}, []string{"session", "entries"}},
 		{[]string{"name", "--session", "story", "x"}, []string{"session", "entries"}},
 		{[]string{"fork", "--session", "story"}, []string{"session"}},
-		{[]string{"list"}, []string{"database", "sessions"}},
+		{[]string{"list"}, []string{"database", "sessions", "next"}},
+		{[]string{"health"}, []string{"database", "lastEvent", "walBytes", "views"}},
 		{[]string{"tree", "--session", "story"}, []string{"session", "damage", "warnings", "leaf", "total", "nodes"}},
 		{[]string{"branch", "--session", "story"}, []string{"session", "damage", "from", "entries"}},
 		{[]string{"context", "--session", "story"}, []string{"session", "damage", "from", "thinkingLevel", "model", "activeToolNames", "messages"}},

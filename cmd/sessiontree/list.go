@@ -1,49 +1,64 @@
 package main
 
 import (
-	"math"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/sqlitestore"
 )
 
-const listLong = `list shows the sessions in the database, newest first: id, time of creation
-(UTC), number of entries, working folder and name. --cwd shows those of one
-folder.
+const listLong = `list shows the sessions in the database, the latest activity first: id, time of
+the latest entry (UTC), number of entries, working folder, and the name or, in
+quotes, how the first message begins. A fork is marked with ↳. --cwd shows those
+of one folder; --limit ends the list early, and --after goes on behind a place
+that "next" of an earlier answer gave.
 
 --json:
 {
   "database": the file
-  "sessions": [{the fields of "session" in "tree --json", and "entries", their
-             number}]
+  "sessions": [{the fields of "session" in "tree --json", and
+             "firstMessage" (its beginning, or null), "entries", "messages"
+             (numbers), "lastActivity", "forkedFrom" (the id of the session in
+             this database, or null), "forkEntry" (where it was cut, or null)}]
+  "next":    what --after takes to go on, or null at the end
 }`
 
 func (c *cli) listCommand() *cobra.Command {
-	var cwd string
+	var cwd, after string
+	var limit int
+	var o sqlitestore.ListOptions
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the sessions in the database",
 		Long:  listLong,
-		Args:  cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if limit < 0 {
+				return errors.New("--limit is a number of sessions, 0 for all")
+			}
+			if err := o.After.UnmarshalText([]byte(after)); err != nil {
+				return fmt.Errorf("--after: %w", err)
+			}
+			return cobra.NoArgs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir := ""
 			if cmd.Flags().Changed("cwd") {
 				var err error
-				if dir, err = folder(cwd); err != nil {
+				if o.CWD, err = folder(cwd); err != nil {
 					return err
 				}
 			}
 			return c.withDatabase(reads, func(d *database) error {
-				listed, err := c.listed(d, dir)
+				listed, next, err := c.listed(d, o, limit)
 				if err != nil {
 					return err
 				}
 				if c.json {
-					c.out.answerJSON(listJSON(d, listed))
+					c.out.answerJSON(listJSON(d, listed, next))
 				} else {
 					c.out.sessions(listed)
 				}
@@ -52,72 +67,61 @@ func (c *cli) listCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&cwd, "cwd", "", "only the sessions of this working folder")
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many sessions; 0 for all")
+	cmd.Flags().StringVar(&after, "after", "", "go on behind this place")
 	return cmd
 }
 
-// listed is a session of a list.
-type listed struct {
-	*source
-	entries int
-}
-
-func (c *cli) listed(d *database, cwd string) ([]listed, error) {
-	found, err := d.List(c.ctx, cwd)
-	if err != nil {
-		return nil, err
-	}
-	var all []listed
-	for _, l := range found {
-		s, err := d.Open(c.ctx, l.Metadata)
-		if err == nil {
-			var row listed
-			if row, err = c.listedOne(d, s); err == nil {
-				all = append(all, row)
-			}
-			s.Close()
+// listed is up to limit sessions of the list, and where it goes on, "" at its end.
+func (c *cli) listed(d *database, o sqlitestore.ListOptions, limit int) (all []sqlitestore.SessionInfo, next string, err error) {
+	for info, err := range d.Sessions(c.ctx, o) {
+		if err != nil {
+			return nil, "", err
 		}
-		// What another process deletes meanwhile is no part of the list.
-		if err != nil && eventlog.CodeOf(err) != eventlog.NotFound {
-			return nil, err
+		if limit > 0 && len(all) == limit {
+			word, err := all[limit-1].Cursor.MarshalText()
+			return all, string(word), err
 		}
+		all = append(all, info)
 	}
-	return all, nil
+	return all, "", nil
 }
 
-func (c *cli) listedOne(d *database, session *eventlog.Session) (row listed, err error) {
-	if row.source, err = newSource(c.ctx, &source{Session: session, database: d.path}); err != nil {
-		return row, err
-	}
-	// A leaf that is not there is no matter of a list.
-	head, err := session.Head(c.ctx)
-	if err != nil && eventlog.CodeOf(err) != eventlog.InvalidSession {
-		return row, err
-	}
-	row.entries = head.N
-	return row, nil
-}
-
-func listJSON(d *database, all []listed) js.Value {
+func listJSON(d *database, all []sqlitestore.SessionInfo, next string) js.Value {
 	values := make([]js.Value, len(all))
 	for i, l := range all {
-		values[i] = js.Fields(append(l.fields(), field("entries", number(l.entries)))...)
+		s := source{meta: l.Metadata, name: l.Name, database: d.path}
+		values[i] = js.Fields(append(s.fields(),
+			field("firstMessage", optional(l.FirstMessage)),
+			field("entries", number(l.Entries)),
+			field("messages", number(l.Messages)),
+			field("lastActivity", js.Text(js.ISO(l.LastActivity))),
+			field("forkedFrom", optional(l.ForkedFrom)),
+			field("forkEntry", optional(l.ForkEntry)))...)
 	}
 	return js.Fields(
 		field("database", js.Text(d.path)),
-		field("sessions", js.List(values...)))
+		field("sessions", js.List(values...)),
+		field("next", optional(next)))
 }
 
-// shownTime is a time of creation for people. One that is none is shown as it is.
-func shownTime(at, layout string) string {
-	ms := js.ParseDate(at)
-	if math.IsNaN(ms) {
-		return cut(oneLine(at), len(layout))
+// title is what a list calls a session.
+func title(s sqlitestore.SessionInfo) string {
+	mark := ""
+	if !s.ParentSession.IsNone() {
+		mark = "↳ "
 	}
-	return time.UnixMilli(int64(ms)).UTC().Format(layout)
+	switch {
+	case s.Name != "":
+		return mark + oneLine(s.Name)
+	case s.FirstMessage != "":
+		return mark + "“" + oneLine(s.FirstMessage) + "”"
+	}
+	return mark
 }
 
 // sessions writes a list as a table.
-func (o *output) sessions(all []listed) {
+func (o *output) sessions(all []sqlitestore.SessionInfo) {
 	if len(all) == 0 {
 		o.line("No sessions.")
 		return
@@ -127,9 +131,9 @@ func (o *output) sessions(all []listed) {
 	if o.width < defaultWidth {
 		layout = time.DateOnly
 	}
-	rows := [][]string{{"id", "created", "entries", "folder", "name"}}
+	rows := [][]string{{"id", "active", "entries", "folder", "name"}}
 	for _, l := range all {
-		rows = append(rows, []string{shownID(l.meta.ID), shownTime(l.meta.CreatedAt, layout), grouped(float64(l.entries)), oneLine(l.meta.CWD), oneLine(l.name)})
+		rows = append(rows, []string{shownID(l.ID), l.LastActivity.Format(layout), grouped(float64(l.Entries)), oneLine(l.CWD), title(l)})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

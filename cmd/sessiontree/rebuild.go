@@ -1,13 +1,19 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/sqlitestore"
 )
 
 const rebuildLong = `rebuild makes anew, from the log of entries, what the database keeps to answer
-fast. It loses nothing, and mends what "verify" finds.
+fast: all of it, or the views that are named ("health" lists them). It loses
+nothing, and mends what "verify" finds. Other programs may go on meanwhile.
 
 --json:
 {
@@ -16,13 +22,21 @@ fast. It loses nothing, and mends what "verify" finds.
 
 func (c *cli) rebuildCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "rebuild",
-		Short: "Make the database's views anew from its log",
-		Long:  rebuildLong,
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Use:       "rebuild [VIEW…]",
+		Short:     "Make the database's views anew from its log",
+		Long:      rebuildLong,
+		ValidArgs: sqlitestore.ViewNames(),
+		Args: func(cmd *cobra.Command, views []string) error {
+			for _, v := range views {
+				if !slices.Contains(cmd.ValidArgs, v) {
+					return fmt.Errorf("there is no view %q: the views are %s", v, strings.Join(cmd.ValidArgs, ", "))
+				}
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, views []string) error {
 			return c.withDatabase(writes, func(d *database) error {
-				if err := d.Rebuild(c.ctx); err != nil {
+				if err := d.Rebuild(c.ctx, views...); err != nil {
 					return err
 				}
 				if c.json {

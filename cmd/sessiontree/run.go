@@ -163,6 +163,7 @@ func (c *cli) execute(args []string) error {
 		c.deleteCommand(),
 		c.verifyCommand(),
 		c.rebuildCommand(),
+		c.healthCommand(),
 		c.conformanceCommand(),
 	)
 	root.InitDefaultCompletionCmd()
