@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,6 +67,27 @@ type Draft struct {
 	Time   string      // "" is now
 	Parent *Ref        // nil is the leaf at that time
 	Fields []js.Member // behind the four that every entry has, in Pi's order; absent ones are left out
+
+	// complete sets fields that depend on what the storage chooses.
+	complete func(d *Draft, w writing)
+}
+
+// writing is what is known of an entry when it is written.
+type writing struct {
+	id   string
+	at   string // its time
+	left Ref    // the leaf before it
+}
+
+// set sets one of the draft's fields, which it has, absent until now or not. The
+// caller's draft stays as it is.
+func (d *Draft) set(key string, v js.Value) {
+	d.Fields = slices.Clone(d.Fields)
+	for i := range d.Fields {
+		if d.Fields[i].Key == key {
+			d.Fields[i].Value = v
+		}
+	}
 }
 
 // Batch is what one append writes: all of its drafts, or nothing.
@@ -83,6 +105,8 @@ type Batch struct {
 // View is what [Batch.Prepare] needs to know of a session, as it stands inside
 // the writer's lock or transaction.
 type View interface {
+	// Dialect is the session's.
+	Dialect() Dialect
 	// Tip is the leaf, readable or not, and the number of entries.
 	Tip() (Head, error)
 	// Lookup finds an entry by id.
@@ -120,8 +144,17 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 		}
 		return EntryNotFound(code, id)
 	}
-	leaf := head.Leaf
+	leaf, dialect := head.Leaf, v.Dialect()
 	for _, d := range b.Drafts {
+		if d.Type == TypeLeaf && !dialect.LogsMoves() {
+			move, err := d.move(mustExist)
+			if err != nil {
+				return nil, false, err
+			}
+			leaf = move.LeafAfter()
+			entries = append(entries, move)
+			continue
+		}
 		parent := leaf
 		switch {
 		case d.Parent != nil:
@@ -148,7 +181,10 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 		if d.Time == "" {
 			d.Time = s.Time()
 		}
-		e, err := d.entry(parent)
+		if d.complete != nil {
+			d.complete(&d, writing{d.ID, d.Time, leaf})
+		}
+		e, err := d.entry(parent, dialect)
 		if err != nil {
 			return nil, false, err
 		}
@@ -166,8 +202,8 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 
 // entry makes the draft's entry, and refuses what would be read as another one,
 // or would spoil an answer of the session for ever: a log takes nothing back.
-func (d Draft) entry(parent Ref) (Entry, error) {
-	e, err := parseEntry(d.encode(parent))
+func (d Draft) entry(parent Ref, dialect Dialect) (Entry, error) {
+	e, err := dialect.ParseEntry(d.encode(parent, dialect))
 	if err != nil {
 		return e, &Error{InvalidArgument, fmt.Sprintf("a draft of type %q with the id %q", d.Type, d.ID), err}
 	}
@@ -197,7 +233,7 @@ var requires = [...][]struct {
 	kindActiveToolsChange: {{"activeToolNames", js.Array, false}},
 	kindLabel:             {{"targetId", js.String, false}, {"label", js.String, true}},
 	kindSessionInfo:       {{"name", js.String, true}},
-	kindLeaf:              nil,
+	kindContextEdit:       nil,
 }
 
 // names is the entry that a leaf or label entry is about.
@@ -235,7 +271,10 @@ func (b Batch) retried(v View) ([]Entry, error) {
 			parent = *d.Parent
 		}
 		follows := i == 0 || d.Parent != nil || parent == entries[i-1].LeafAfter()
-		if d.encode(parent) != e.text || !follows || seen[d.ID] {
+		if d.complete != nil {
+			d.complete(&d, writing{e.id, d.Time, parent})
+		}
+		if d.encode(parent, v.Dialect()) != e.text || !follows || seen[d.ID] {
 			return nil, alreadyExists(d.ID)
 		}
 		seen[d.ID] = true
@@ -249,17 +288,19 @@ func alreadyExists(id string) *Error {
 }
 
 // encode is the entry's text, as Pi writes it.
-func (d Draft) encode(parent Ref) string {
+func (d Draft) encode(parent Ref, dialect Dialect) string {
 	buf := make([]byte, 0, 512)
 	buf = append(buf, `{"type":`...)
 	buf = js.AppendQuote(buf, string(d.Type))
+	if dialect.rules().idBehindFields(d.Type) {
+		fields := append(slices.Clone(d.Fields), field("id", js.Text(d.ID)), field("parentId", parent.Value()), field("timestamp", js.Text(d.Time)))
+		return string(js.AppendFields(buf, fields...))
+	}
 	buf = append(buf, `,"id":`...)
 	buf = js.AppendQuote(buf, d.ID)
-	buf = append(buf, `,"parentId":`...)
-	if parent.IsNone() {
-		buf = append(buf, "null"...)
-	} else {
-		buf = js.AppendQuote(buf, parent.ID())
+	if p := parent.Value(); p.Exists() {
+		buf = append(buf, `,"parentId":`...)
+		buf = append(buf, p.JSON()...)
 	}
 	buf = append(buf, `,"timestamp":`...)
 	buf = js.AppendQuote(buf, d.Time)
@@ -329,6 +370,49 @@ func CompactionDraft(c Compaction) Draft {
 		field("fromHook", c.FromHook))
 }
 
+// checkpointDraft is a compaction entry of the coding agent: it names itself where
+// it keeps nothing, and carries what the system messages came to.
+func checkpointDraft(c Compaction, system Message) Draft {
+	d := draft(TypeCompaction,
+		field("summary", js.Text(c.Summary)),
+		field("firstKeptEntryId", c.FirstKeptEntryID),
+		field("tokensBefore", js.Num(c.TokensBefore)),
+		field("details", c.Details),
+		field("usage", c.Usage),
+		field("fromHook", c.FromHook),
+		field("systemMessage", js.Value{}))
+	d.complete = func(d *Draft, w writing) {
+		if c.FirstKeptEntryID.Nullish() {
+			d.set("firstKeptEntryId", js.Text(w.id))
+		}
+		if system.Exists() {
+			d.set("systemMessage", system.with("timestamp", js.Num(js.ParseDate(w.at))).Value)
+		}
+	}
+	return d
+}
+
+// UsageEntry is what a call of a model cost that gave no message.
+type UsageEntry struct {
+	Kind, Provider, Model string
+	Usage                 js.Value
+	Note                  string // "" leaves it out
+}
+
+// UsageDraft is a usage entry.
+func UsageDraft(u UsageEntry) Draft {
+	note := js.Value{}
+	if u.Note != "" {
+		note = js.Text(u.Note)
+	}
+	return draft(TypeUsage,
+		field("kind", js.Text(u.Kind)),
+		field("provider", js.Text(u.Provider)),
+		field("model", js.Text(u.Model)),
+		field("usage", u.Usage),
+		field("note", note))
+}
+
 // CustomDraft is an entry of the host's own: no part of the context unless a
 // projector for customType makes messages of it.
 func CustomDraft(customType string, data js.Value) Draft {
@@ -383,21 +467,32 @@ type Summary struct {
 	FromHook js.Value // whether a hook made it
 }
 
-// moveDrafts are the leaf entry of a move, and the summary below its target.
-func moveDrafts(target Ref, s *Summary) []Draft {
-	leaf := draft(TypeLeaf, field("targetId", target.Value()))
-	from := "root"
-	if !target.IsNone() {
-		from = target.ID()
-	}
-	if s == nil {
-		return []Draft{leaf}
-	}
-	summary := draft(TypeBranchSummary,
-		field("fromId", js.Text(from)),
+// summaryDraft is a branch_summary entry; from is its field fromId.
+func summaryDraft(from js.Member, s Summary) Draft {
+	return draft(TypeBranchSummary, from,
 		field("summary", js.Text(s.Text)),
 		field("details", s.Details),
 		field("usage", s.Usage),
 		field("fromHook", s.FromHook))
-	return []Draft{leaf, summary.Under(target)}
+}
+
+// move is a leaf draft where moves are no entries.
+func (d Draft) move(mustExist func(Code, string) error) (Entry, error) {
+	if d.ID != "" || d.Parent != nil {
+		return Entry{}, Errorf(InvalidArgument, "a move of the leaf is no entry here: it has no id and no parent")
+	}
+	text := js.Fields(append([]js.Member{field("type", js.Text(string(TypeLeaf)))}, d.Fields...)...).JSON()
+	move := Entry{text: text, kind: kindLeaf}
+	if target := move.Target(); !target.IsNone() {
+		if err := mustExist(NotFound, target.id); err != nil {
+			return Entry{}, err
+		}
+	}
+	return move, nil
+}
+
+// MoveOf is the move to a target, for a storage that reads back what it kept.
+func MoveOf(target Ref) Entry {
+	e, _ := draft(TypeLeaf, field("targetId", target.Value())).move(func(Code, string) error { return nil })
+	return e
 }

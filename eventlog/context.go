@@ -41,7 +41,11 @@ type Context struct {
 
 // contextEntries selects a branch's context entries and runs the transforms.
 func (o ContextOptions) contextEntries(d Dialect, branch []Entry) ([]Entry, error) {
-	entries := d.contextEntries(branch)
+	return o.transformed(d.ContextEntries(branch))
+}
+
+// transformed runs the transforms over a context's entries.
+func (o ContextOptions) transformed(entries []Entry) ([]Entry, error) {
 	for _, transform := range o.Transforms {
 		var err error
 		if entries, err = transform(entries); err != nil {
@@ -57,18 +61,28 @@ func (o ContextOptions) contextEntries(d Dialect, branch []Entry) ([]Entry, erro
 func (d Dialect) BuildContext(branch []Entry, o ContextOptions) (Context, error) {
 	var c Context
 	var err error
-	if c.Settings, err = d.settings(branch); err != nil {
+	if c.Settings, err = d.Settings(branch); err != nil {
 		return Context{}, err
 	}
 	entries, err := o.contextEntries(d, branch)
 	if err != nil {
 		return Context{}, err
 	}
-	c.Messages = make([]Message, 0, len(entries))
+	return d.contextOf(c.Settings, entries, o)
+}
+
+// contextOf makes the context of its entries.
+func (d Dialect) contextOf(s Settings, entries []Entry, o ContextOptions) (Context, error) {
+	c := Context{Settings: s, Messages: make([]Message, 0, len(entries))}
+	r, ed := d.rules(), d.rules().edits(entries)
+	var err error
 	for i := range entries {
-		if c.Messages, err = d.messages(c.Messages, i, entries, &o); err != nil {
+		if c.Messages, err = r.messages(c.Messages, i, entries, ed, &o); err != nil {
 			return Context{}, err
 		}
+	}
+	if c.ActiveTools, err = r.tools(s, c.Messages); err != nil {
+		return Context{}, err
 	}
 	return c, nil
 }

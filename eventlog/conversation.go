@@ -14,9 +14,10 @@ import (
 const toolResultUnits = 2000
 
 // ConversationText is messages as text, the form in which a summarizer gets
-// them. messages are as [ToLLM] gives them. It fails with [ErrInvalidEntry]
-// where a message's content has not the form that its role asks for.
-func ConversationText(messages []Message) (string, error) {
+// them. messages are as [Dialect.ToLLM] gives them. It fails with [ErrInvalidEntry]
+// where a message's content has not the form that its role asks for. The coding
+// agent's has no thinking.
+func (d Dialect) ConversationText(messages []Message) (string, error) {
 	var parts []string
 	for _, m := range messages {
 		content := m.Get("content")
@@ -30,7 +31,7 @@ func ConversationText(messages []Message) (string, error) {
 				parts = append(parts, js.Concat("[User]: ", text))
 			}
 		case roleAssistant:
-			p, err := assistantText(content)
+			p, err := assistantText(content, d.rules().thinks())
 			if err != nil {
 				return "", err
 			}
@@ -41,7 +42,7 @@ func ConversationText(messages []Message) (string, error) {
 				return "", err
 			}
 			if n := js.Len(text); n > toolResultUnits {
-				text = js.Concat(js.Prefix(text, toolResultUnits), fmt.Sprintf("\n\n[... %d more characters truncated]", n-toolResultUnits))
+				text = js.Concat(d.rules().toolResultText(text), fmt.Sprintf("\n\n[... %d more characters truncated]", n-toolResultUnits))
 			}
 			if text != "" {
 				parts = append(parts, js.Concat("[Tool result]: ", text))
@@ -51,7 +52,7 @@ func ConversationText(messages []Message) (string, error) {
 	return js.Join(parts, "\n\n"), nil
 }
 
-func assistantText(content js.Value) (parts []string, err error) {
+func assistantText(content js.Value, thinks bool) (parts []string, err error) {
 	if content.Kind() != js.Array {
 		return nil, Errorf(InvalidEntry, "the content of an assistant message is %s, not a list", content.Kind())
 	}
@@ -78,7 +79,7 @@ func assistantText(content js.Value) (parts []string, err error) {
 			calls = append(calls, js.Concat(js.ToString(block.Get("name")), "(", js.Join(texts, ", "), ")"))
 		}
 	}
-	if len(thinking) > 0 {
+	if thinks && len(thinking) > 0 {
 		parts = append(parts, js.Concat("[Assistant thinking]: ", js.Join(thinking, "\n")))
 	}
 	if hasText {
@@ -106,7 +107,7 @@ type Left struct {
 // nothing. A target of none means the current leaf, as in Pi. It fails as
 // [Storage.Branch] does.
 func (s *Session) CollectBranch(ctx context.Context, old, target Ref) (Left, error) {
-	if old.ID() == "" {
+	if idle(old.ID()) {
 		return Left{}, nil
 	}
 	oldBranch, err := s.Branch(ctx, old)
@@ -129,13 +130,16 @@ func (s *Session) CollectBranch(ctx context.Context, old, target Ref) (Left, err
 		}
 	}
 	seen := map[string]bool{}
-	for id := old.ID(); id != "" && At(id) != left.CommonAncestor; {
+	for id := old.ID(); !idle(id) && At(id) != left.CommonAncestor; {
 		if seen[id] {
 			return Left{}, endless(old.ID())
 		}
 		seen[id] = true
 		e, err := s.storage.Entry(ctx, id)
 		if CodeOf(err) == NotFound {
+			if s.dialect.HoleEnds() {
+				break
+			}
 			return Left{}, EntryNotFound(InvalidSession, id)
 		}
 		if err != nil {
@@ -162,8 +166,10 @@ type Prepared struct {
 // budget of tokens, newest first; 0 or less is no limit. Tool results are left
 // out; a summary that no longer fits is taken while less than nine tenths are
 // used. It fails with [ErrInvalidEntry] where a message has not the form that
-// its role asks for.
-func PrepareBranch(entries []Entry, budget float64) (Prepared, error) {
+// its role asks for. In the coding agent's dialect edits among the entries are
+// applied, and system messages are taken.
+func (d Dialect) PrepareBranch(entries []Entry, budget float64) (Prepared, error) {
+	ed := d.rules().edits(entries)
 	var p Prepared
 	var files fileLists
 	for _, e := range entries {
@@ -181,6 +187,9 @@ func PrepareBranch(entries []Entry, budget float64) (Prepared, error) {
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := entries[i]
 		m, ok, err := summarized(e)
+		if edit, isEdited := ed[e.id]; isEdited && err == nil && ok && (e.kind == kindMessage || e.kind == kindCustomMessage) {
+			m, ok, err = d.editedOne(e, edit)
+		}
 		if err != nil {
 			return Prepared{}, err
 		}
@@ -188,7 +197,7 @@ func PrepareBranch(entries []Entry, budget float64) (Prepared, error) {
 			continue
 		}
 		files.note(m)
-		tokens, err := estimateTokens(m)
+		tokens, err := d.estimateTokens(m)
 		if err != nil {
 			return Prepared{}, err
 		}
@@ -217,7 +226,7 @@ func summarized(e Entry) (m Message, ok bool, err error) {
 		}
 		return m, e.role != roleToolResult && m.Truthy(), nil
 	case kindCustomMessage:
-		return customMessage(e), true, nil
+		return customMessage(e, e.Get("content")), true, nil
 	case kindBranchSummary:
 		return branchSummaryMessage(e), true, nil
 	case kindCompaction:
@@ -226,10 +235,19 @@ func summarized(e Entry) (m Message, ok bool, err error) {
 	return Message{}, false, nil
 }
 
+// editedOne is the message of an edited entry.
+func (d Dialect) editedOne(e, edit Entry) (Message, bool, error) {
+	made, err := d.rules().messages(nil, 0, []Entry{e}, edits{e.id: edit}, &ContextOptions{})
+	if err != nil || len(made) == 0 {
+		return Message{}, false, err
+	}
+	return made[0], true, nil
+}
+
 const imageUnits = 4800
 
 // estimateTokens is Pi's estimate for one message.
-func estimateTokens(m Message) (float64, error) {
+func (d Dialect) estimateTokens(m Message) (float64, error) {
 	var units float64
 	// length adds a value's length; reading it of nothing throws in Pi.
 	length := func(v js.Value, what string) error {
@@ -241,7 +259,21 @@ func estimateTokens(m Message) (float64, error) {
 		return nil
 	}
 	content := m.Get("content")
-	switch roleOf(m.Get("role")) {
+	r := roleOf(m.Get("role"))
+	if d.rules().knowsSystem() && m.Get("role").Is(RoleSystem) {
+		r = roleUser
+		for _, section := range m.Get("sections").Members() {
+			if section.Value.Truthy() {
+				if err := length(section.Value, "section"); err != nil {
+					return 0, err
+				}
+			}
+		}
+		if added := m.Get("toolsAdded"); added.Truthy() {
+			units += float64(js.Len(js.Canonical(added).JSON()))
+		}
+	}
+	switch r {
 	case roleUser, roleCustom, roleToolResult:
 		if content.Kind() == js.String {
 			if err := length(content, "content"); err != nil {

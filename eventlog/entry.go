@@ -26,12 +26,19 @@ const (
 	TypeLeaf                Type = "leaf"
 )
 
+// Two more types that the coding agent writes; in the harness's dialect they are
+// like any type that is not known.
+const (
+	TypeUsage       Type = "usage"
+	TypeContextEdit Type = "context_edit"
+)
+
 // Types lists the eleven known types.
 func Types() []Type {
-	return append([]Type(nil), typeNames[1:]...)
+	return append([]Type(nil), typeNames[1:kindUsage]...)
 }
 
-var typeNames = [...]Type{"", TypeMessage, TypeThinkingLevelChange, TypeModelChange, TypeActiveToolsChange, TypeCompaction, TypeBranchSummary, TypeCustom, TypeCustomMessage, TypeLabel, TypeSessionInfo, TypeLeaf}
+var typeNames = [...]Type{"", TypeMessage, TypeThinkingLevelChange, TypeModelChange, TypeActiveToolsChange, TypeCompaction, TypeBranchSummary, TypeCustom, TypeCustomMessage, TypeLabel, TypeSessionInfo, TypeLeaf, TypeUsage, TypeContextEdit}
 
 // Control says whether entries of the type are bookkeeping: they steer the
 // session and are no part of the conversation.
@@ -59,10 +66,12 @@ const (
 	kindLabel
 	kindSessionInfo
 	kindLeaf
+	kindUsage
+	kindContextEdit
 )
 
 func kindOf(t string) kind {
-	for k := kindMessage; k <= kindLeaf; k++ {
+	for k := kindMessage; k <= kindContextEdit; k++ {
 		if string(typeNames[k]) == t {
 			return k
 		}
@@ -97,12 +106,13 @@ func (r Ref) String() string {
 	return r.id
 }
 
-// Value is the JSON value: a text, or null.
+// Value is the JSON value: a text, or null; what it was in the file where that is
+// another (see [Dialect.ParseEntry]).
 func (r Ref) Value() js.Value {
 	if !r.set {
 		return js.NullValue()
 	}
-	return js.Text(r.id)
+	return keyValue(r.id)
 }
 
 // MarshalJSON gives the id as a text, or null.
@@ -306,8 +316,8 @@ func (e Entry) ID() string { return e.id }
 // empty parentId in a file is a root too, as in Pi.
 func (e Entry) Parent() Ref { return e.parent }
 
-// isRoot says whether walking up ends here.
-func (e Entry) isRoot() bool { return e.parent.id == "" }
+// IsRoot says whether walking up ends here: the entry names no parent.
+func (e Entry) IsRoot() bool { return idle(e.parent.id) }
 
 // Type is the entry's type.
 func (e Entry) Type() Type {
@@ -327,8 +337,9 @@ func (e Entry) Timestamp() string {
 
 // Target is what a leaf entry moves the leaf to.
 func (e Entry) Target() Ref {
-	if s, ok := e.Get("targetId").Str(); ok {
-		return At(s)
+	switch v := e.Get("targetId"); {
+	case v.Kind() == js.String, e.IsMove() && !v.Nullish():
+		return At(keyOf(v))
 	}
 	return None()
 }
@@ -339,8 +350,16 @@ func (e Entry) LeafAfter() Ref {
 	if e.kind == kindLeaf {
 		return e.Target()
 	}
+	if e.id == noText+"null" {
+		return None()
+	}
 	return At(e.id)
 }
+
+// IsMove says whether e stands for a move of the leaf that is no entry of the log:
+// what a leaf draft makes in a dialect that does not log moves. Such an e has no
+// id; a storage keeps its target beside the entries.
+func (e Entry) IsMove() bool { return e.kind == kindLeaf && e.id == "" }
 
 // Message is the message of a message entry. It is absent (its Kind is
 // [js.Absent]) for other types and where the field is missing.

@@ -56,7 +56,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	messages, err := eventlog.ToLLM(c.Messages)
+	messages, err := eventlog.Harness.ToLLM(c.Messages)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -80,12 +80,12 @@ func FuzzEntryCodec(f *testing.F) {
 			say := func(what any, err error) { all = append(all, fmt.Sprint(what, eventlog.CodeOf(err))) }
 			context, err := eventlog.Harness.BuildContext([]eventlog.Entry{e}, eventlog.ContextOptions{})
 			say(canonicals(context.Messages), err)
-			llm, err := eventlog.ToLLM(context.Messages)
+			llm, err := eventlog.Harness.ToLLM(context.Messages)
 			say(canonicals(llm), err)
-			text, err := eventlog.ConversationText(llm)
+			text, err := eventlog.Harness.ConversationText(llm)
 			say(text, err)
 			say(canonicals(eventlog.WellFormed(llm)), nil)
-			p, err := eventlog.PrepareBranch([]eventlog.Entry{e}, 10)
+			p, err := eventlog.Harness.PrepareBranch([]eventlog.Entry{e}, 10)
 			say(fmt.Sprint(canonicals(p.Messages), p.Tokens), err)
 			for _, m := range context.Messages {
 				m.AsAssistant()
@@ -237,7 +237,7 @@ func compareWalks(t testing.TB, s *eventlog.Session, n *naive, ids []string) {
 				continue
 			}
 			want, wantErr := n.fork(*from, position == eventlog.AtIt)
-			copied, err := s.ForkEntries(ctx, *from, position)
+			copied, err := s.ForkEntries(ctx, *from, position, eventlog.Source{})
 			if wantErr != nil && errorOfHole(wantErr, err) {
 				continue
 			}

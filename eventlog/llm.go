@@ -18,8 +18,9 @@ const (
 // role bashExecution, custom, branchSummary and compactionSummary become user
 // messages, user, assistant and toolResult pass as they are, and the rest (a
 // shell run that is kept from the context, an unknown role) is dropped. It fails
-// with [ErrInvalidEntry] when a message is null.
-func ToLLM(messages []Message) ([]Message, error) {
+// with [ErrInvalidEntry] when a message is null. The coding agent passes system
+// messages too.
+func (d Dialect) ToLLM(messages []Message) ([]Message, error) {
 	out := make([]Message, 0, len(messages))
 	for _, m := range messages {
 		if m.Nullish() {
@@ -28,6 +29,10 @@ func ToLLM(messages []Message) ([]Message, error) {
 		switch r := m.Get("role"); roleOf(r) {
 		case roleUser, roleAssistant, roleToolResult:
 			out = append(out, m)
+		case roleOther:
+			if r.Is(RoleSystem) && d.rules().knowsSystem() {
+				out = append(out, m)
+			}
 		case roleBashExecution:
 			if !m.Get("excludeFromContext").Truthy() {
 				out = append(out, asUser(m, textBlocks(bashText(m))))

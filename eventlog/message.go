@@ -12,6 +12,7 @@ const (
 	RoleUser              = "user"
 	RoleAssistant         = "assistant"
 	RoleToolResult        = "toolResult"
+	RoleSystem            = "system" // the coding agent's: prompts and tools
 	RoleBashExecution     = "bashExecution"
 	RoleCustom            = "custom"
 	RoleBranchSummary     = "branchSummary"

@@ -96,6 +96,7 @@ type SummaryRequest struct {
 	Entries             []Entry // oldest first; never empty
 	Instructions        string  // the user's, "" for none
 	ReplaceInstructions bool    // whether they stand in place of the usual ones
+	Dialect             Dialect // of the session
 }
 
 // A Summarizer makes the summary of a branch. [ModelSummarizer] is the usual one.
@@ -259,7 +260,7 @@ func (s *Session) navigate(ctx context.Context, target string, o NavigateOptions
 		if o.Summarizer == nil {
 			return Navigation{}, Errorf(InvalidState, "No model set for branch summary")
 		}
-		request := SummaryRequest{left.Entries, o.Instructions, o.ReplaceInstructions}
+		request := SummaryRequest{left.Entries, o.Instructions, o.ReplaceInstructions, s.dialect}
 		if hook.Instructions != nil {
 			request.Instructions = *hook.Instructions
 		}
@@ -306,7 +307,7 @@ func (s *Session) navigate(ctx context.Context, target string, o NavigateOptions
 		return Navigation{}, err
 	}
 	if written != nil {
-		n.SummaryEntry = &entries[1]
+		n.SummaryEntry = &entries[len(entries)-1]
 	}
 	if o.After != nil {
 		// The move is written: what follows does not depend on the caller's patience.

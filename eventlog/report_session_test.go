@@ -424,7 +424,7 @@ func TestReport_L1_LoneSurrogatesAreKept(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, all[0].Message().JSON(), c.Messages[0].JSON())
 			require.Equal(t, "a\xED\xA0\xBD b\xED\xB8\x80 😀 c", c.Messages[0].PlainText())
-			llm, err := eventlog.ToLLM(c.Messages)
+			llm, err := eventlog.Harness.ToLLM(c.Messages)
 			require.NoError(t, err)
 			out := eventlog.WellFormed(llm)
 			require.Equal(t, "a\uFFFD b\uFFFD 😀 c", out[0].PlainText())

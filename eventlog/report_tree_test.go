@@ -249,7 +249,7 @@ func TestReport_C7_CyclesEnd(t *testing.T) {
 					require.ErrorIs(t, err, eventlog.ErrInvalidSession)
 					_, err = s.BuildContext(t.Context(), eventlog.At(id))
 					require.ErrorIs(t, err, eventlog.ErrInvalidSession)
-					_, err = s.ForkEntries(t.Context(), id, eventlog.AtIt)
+					_, err = s.ForkEntries(t.Context(), id, eventlog.AtIt, eventlog.Source{})
 					require.ErrorIs(t, err, eventlog.ErrInvalidSession)
 					_, err = s.CollectBranch(t.Context(), eventlog.At(id), eventlog.At("fine"))
 					require.ErrorIs(t, err, eventlog.ErrInvalidSession)
@@ -324,7 +324,7 @@ func TestReport_C8_C9_C11_DeepAndWideTrees(t *testing.T) {
 				t.Fatalf("node %d is %+v", i, n)
 			}
 		}
-		fork, err := s.ForkEntries(ctx, fmt.Sprint("m", depth), eventlog.AtIt)
+		fork, err := s.ForkEntries(ctx, fmt.Sprint("m", depth), eventlog.AtIt, eventlog.Source{})
 		require.NoError(t, err)
 		require.Len(t, fork, depth)
 		left, err := s.CollectBranch(ctx, eventlog.At(fmt.Sprint("m", depth)), eventlog.At("m1"))

@@ -23,8 +23,10 @@ type Session struct {
 	held  []Draft
 }
 
-// NewSession makes a session over s.
-func NewSession(s Storage) *Session { return &Session{storage: s, phase: Idle} }
+// NewSession makes a session over s, in the dialect of s.
+func NewSession(s Storage) *Session {
+	return &Session{storage: s, dialect: s.Dialect(), phase: Idle}
+}
 
 // Storage is what the session stands on.
 func (s *Session) Storage() Storage { return s.storage }
@@ -105,9 +107,35 @@ func (s *Session) AppendActiveToolsChange(ctx context.Context, names ...string) 
 	return s.appendOne(ctx, ActiveToolsDraft(names...))
 }
 
-// AppendCompaction appends a compaction entry.
+// AppendCompaction appends a compaction entry. In the coding agent's dialect it
+// carries what the system messages of the current context come to, names itself
+// where nothing is kept, and cannot retain messages by value.
 func (s *Session) AppendCompaction(ctx context.Context, c Compaction) (Entry, error) {
-	return s.appendOne(ctx, CompactionDraft(c))
+	if s.dialect.LogsMoves() {
+		return s.appendOne(ctx, CompactionDraft(c))
+	}
+	if c.RetainedTail.Exists() {
+		return Entry{}, Errorf(InvalidArgument, "a compaction of the dialect %s retains no messages by value", s.dialect)
+	}
+	return s.appendAtLeaf(ctx, func(leaf Ref) (Draft, error) {
+		var system Message
+		if !leaf.IsNone() {
+			seen, err := s.BuildContext(ctx, leaf)
+			if err != nil {
+				return Draft{}, err
+			}
+			if system, err = System(seen.Messages); err != nil {
+				return Draft{}, err
+			}
+		}
+		return checkpointDraft(c, system), nil
+	})
+}
+
+// AppendUsage appends a usage entry: what a call of a model cost that gave no
+// message.
+func (s *Session) AppendUsage(ctx context.Context, u UsageEntry) (Entry, error) {
+	return s.appendOne(ctx, UsageDraft(u))
 }
 
 // AppendCustom appends a custom entry.
@@ -133,8 +161,12 @@ func (s *Session) SetName(ctx context.Context, name string) (Entry, error) {
 // MoveTo moves the leaf to target; none leaves no leaf, and the next entry is a
 // new root. It appends a leaf entry, and with a summary a branch_summary entry
 // below the target; both or neither. It fails with [ErrNotFound].
+//
+// In the coding agent's dialect the leaf is kept beside the entries: without a
+// summary what is returned is no entry (see [Entry.IsMove]), with one it is the
+// summary alone.
 func (s *Session) MoveTo(ctx context.Context, target Ref, summary *Summary) ([]Entry, error) {
-	return s.storage.Append(ctx, Batch{Drafts: moveDrafts(target, summary)})
+	return s.storage.Append(ctx, Batch{Drafts: s.dialect.rules().moveDrafts(target, summary)})
 }
 
 // from is the leaf when from is none.
@@ -147,11 +179,11 @@ func (s *Session) from(ctx context.Context, from Ref) (Ref, error) {
 }
 
 // Branch is the path down to from, or to the leaf for none: from the root, or
-// from where the last compaction cuts it. It fails with [ErrNotFound] and
-// [ErrInvalidSession].
+// (in the harness's dialect) from where the last compaction cuts it. It fails with
+// [ErrNotFound] and [ErrInvalidSession]. An entry without an id has none.
 func (s *Session) Branch(ctx context.Context, from Ref) ([]Entry, error) {
 	from, err := s.from(ctx, from)
-	if err != nil {
+	if err != nil || idle(from.id) && !s.dialect.LogsMoves() {
 		return nil, err
 	}
 	return s.storage.Branch(ctx, from)
@@ -160,22 +192,64 @@ func (s *Session) Branch(ctx context.Context, from Ref) ([]Entry, error) {
 // ContextEntries are the entries of the branch of from that make its context,
 // in the order in which they count. It fails as Branch does.
 func (s *Session) ContextEntries(ctx context.Context, from Ref, o ...ContextOptions) ([]Entry, error) {
-	branch, err := s.Branch(ctx, from)
+	w, err := s.window(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	return s.Defaults.merged(o).contextEntries(s.dialect, branch)
+	return s.Defaults.merged(o).transformed(w.Entries)
 }
 
 // BuildContext is what the model gets to see at from, or at the leaf for none.
 // It fails as Branch does, and with [ErrInvalidEntry] where an entry on the
 // branch lacks what the context needs.
 func (s *Session) BuildContext(ctx context.Context, from Ref, o ...ContextOptions) (Context, error) {
-	branch, err := s.Branch(ctx, from)
+	w, err := s.window(ctx, from)
 	if err != nil {
 		return Context{}, err
 	}
-	return s.dialect.BuildContext(branch, s.Defaults.merged(o))
+	options := s.Defaults.merged(o)
+	entries, err := options.transformed(w.Entries)
+	if err != nil {
+		return Context{}, err
+	}
+	settings, err := w.Settings()
+	if err != nil {
+		return Context{}, err
+	}
+	return s.dialect.contextOf(settings, entries, options)
+}
+
+// Window is what a context is made of: its entries, and the settings of the
+// branch that they are from.
+type Window struct {
+	Entries  []Entry
+	Settings func() (Settings, error)
+}
+
+// Windower is a [Storage] that knows a context's window without reading the whole
+// branch. It fails as Branch does.
+type Windower interface {
+	Window(ctx context.Context, from Ref) (Window, error)
+}
+
+func (s *Session) window(ctx context.Context, from Ref) (Window, error) {
+	from, err := s.from(ctx, from)
+	if err != nil {
+		return Window{}, err
+	}
+	if w, ok := s.storage.(Windower); ok {
+		return w.Window(ctx, from)
+	}
+	branch, err := s.storage.Branch(ctx, from)
+	if err != nil {
+		return Window{}, err
+	}
+	return s.dialect.Window(branch), nil
+}
+
+// Window is the window of a branch.
+func (d Dialect) Window(branch []Entry) Window {
+	return Window{d.ContextEntries(branch), func() (Settings, error) { return d.Settings(branch) }}
 }
 
 // Label is an entry's label, "" for none.
@@ -198,7 +272,10 @@ func (s *Session) Stats(ctx context.Context) (Stats, error) { return s.storage.S
 // without an entry, else a branch. It fails with [ErrInvalidForkTarget] for an
 // entry that is not there, or that is no user message where position is Before;
 // and as Branch does.
-func (s *Session) ForkEntries(ctx context.Context, entryID string, position Position) ([]Entry, error) {
+//
+// In the coding agent's dialect the copy of a branch is a branched session: label
+// entries are left out and made anew at the end, with ids from src.
+func (s *Session) ForkEntries(ctx context.Context, entryID string, position Position, src Source) ([]Entry, error) {
 	if position != "" && position != Before && position != AtIt {
 		return nil, Errorf(InvalidArgument, "a fork is cut %q or %q an entry, not %q", Before, AtIt, position)
 	}
@@ -220,7 +297,7 @@ func (s *Session) ForkEntries(ctx context.Context, entryID string, position Posi
 		return nil, err
 	}
 	if position == AtIt {
-		return s.storage.Branch(ctx, At(target.id))
+		return s.forkBranch(ctx, At(target.id), src)
 	}
 	if target.kind == kindMessage && target.Message().Nullish() {
 		return nil, target.faulty("message", "is missing")
@@ -228,7 +305,19 @@ func (s *Session) ForkEntries(ctx context.Context, entryID string, position Posi
 	if !target.IsUserMessage() {
 		return nil, Errorf(InvalidForkTarget, "Entry %s is not a user message", entryID)
 	}
-	return s.storage.Branch(ctx, target.parent)
+	return s.forkBranch(ctx, target.parent, src)
+}
+
+func (s *Session) forkBranch(ctx context.Context, at Ref, src Source) ([]Entry, error) {
+	branch, err := s.storage.Branch(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := s.LabelList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.dialect.rules().branchCopy(branch, labels, src)
 }
 
 // Close closes the session's storage. It fails with [ErrInvalidState] if drafts

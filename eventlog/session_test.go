@@ -125,7 +125,7 @@ func TestPrepareBranchTakesTheNewestThatFit(t *testing.T) {
 		user("u1", "", long), assistant("a1", "u1", long), user("u2", "a1", long), toolResult("r", "u2"), assistant("a2", "r", long),
 		entry("custom", "x", "a2", `"customType":"t"`), entry("label", "l", "x", `"targetId":"u1","label":"x"`))
 	ids := func(budget float64) (string, float64) {
-		p, err := eventlog.PrepareBranch(entries, budget)
+		p, err := eventlog.Harness.PrepareBranch(entries, budget)
 		require.NoError(t, err)
 		var texts []string
 		for _, m := range p.Messages {
@@ -149,16 +149,16 @@ func TestPrepareBranchTakesTheNewestThatFit(t *testing.T) {
 
 	// A summary that no longer fits is taken while less than nine tenths are used.
 	summed := parse(t, compaction("c", "", long, ""), user("u", "c", strings.Repeat("x", 356)), user("v", "u", strings.Repeat("x", 4)))
-	p, err := eventlog.PrepareBranch(summed, 101)
+	p, err := eventlog.Harness.PrepareBranch(summed, 101)
 	require.NoError(t, err)
 	require.Equal(t, []string{"compactionSummary: " + long, "user: " + strings.Repeat("x", 356), "user: xxxx"}, shown(p.Messages))
 	require.Equal(t, 190.0, p.Tokens)
-	p, err = eventlog.PrepareBranch(summed, 100)
+	p, err = eventlog.Harness.PrepareBranch(summed, 100)
 	require.NoError(t, err)
 	require.Len(t, p.Messages, 2, "exactly nine tenths are used")
 
 	// Units are UTF-16's; an image costs 4,800 of them.
-	p, err = eventlog.PrepareBranch(parse(t, user("u", "", "😀😀"), entry("message", "i", "u", `"message":{"role":"user","content":[{"type":"image","data":"…"},{"type":"text","text":"a"}]}`)), 0)
+	p, err = eventlog.Harness.PrepareBranch(parse(t, user("u", "", "😀😀"), entry("message", "i", "u", `"message":{"role":"user","content":[{"type":"image","data":"…"},{"type":"text","text":"a"}]}`)), 0)
 	require.NoError(t, err)
 	require.Equal(t, 1.0+1201, p.Tokens)
 
@@ -167,10 +167,10 @@ func TestPrepareBranchTakesTheNewestThatFit(t *testing.T) {
 		entry("message", "m", "", `"message":{"role":"user","content":[null]}`), entry("message", "m", "", `"message":{"role":"assistant","content":7}`),
 		entry("compaction", "c", "", ""),
 	} {
-		_, err := eventlog.PrepareBranch(parse(t, broken), 0)
+		_, err := eventlog.Harness.PrepareBranch(parse(t, broken), 0)
 		require.ErrorIs(t, err, eventlog.ErrInvalidEntry, broken)
 	}
-	p, err = eventlog.PrepareBranch(nil, 10)
+	p, err = eventlog.Harness.PrepareBranch(nil, 10)
 	require.NoError(t, err)
 	require.Empty(t, p.Messages)
 }
@@ -179,7 +179,7 @@ func TestPrepareBranchListsFiles(t *testing.T) {
 	call := func(id, name, args string) string {
 		return entry("message", id, "", fmt.Sprintf(`"message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":%q,"arguments":%s}]}`, name, args))
 	}
-	p, err := eventlog.PrepareBranch(parse(t,
+	p, err := eventlog.Harness.PrepareBranch(parse(t,
 		call("1", "read", `{"path":"b.go"}`), call("2", "read", `{"path":"a.go"}`), call("3", "edit", `{"path":"a.go"}`), call("4", "write", `{"path":"c.go"}`),
 		call("5", "read", `{"path":""}`), call("6", "read", `{"path":7}`), call("7", "bash", `{"path":"no.go"}`), call("8", "read", `{"path":"b.go"}`),
 		entry("branch_summary", "s", "", `"summary":"s","fromId":"x","details":{"readFiles":["old.go","c.go"],"modifiedFiles":["B.go"]}`),
@@ -218,7 +218,7 @@ func TestToLLMTurnsEachRoleIntoWhatProvidersTake(t *testing.T) {
 	} {
 		m, err := eventlog.ParseMessage(test.message)
 		require.NoError(t, err)
-		out, err := eventlog.ToLLM([]eventlog.Message{m})
+		out, err := eventlog.Harness.ToLLM([]eventlog.Message{m})
 		require.NoError(t, err)
 		if test.role == "" {
 			require.Empty(t, out, test.message)
@@ -231,9 +231,9 @@ func TestToLLMTurnsEachRoleIntoWhatProvidersTake(t *testing.T) {
 			require.Equal(t, m, out[0], "as it is")
 		}
 	}
-	_, err := eventlog.ToLLM([]eventlog.Message{{Value: js.NullValue()}})
+	_, err := eventlog.Harness.ToLLM([]eventlog.Message{{Value: js.NullValue()}})
 	require.ErrorIs(t, err, eventlog.ErrInvalidEntry)
-	out, err := eventlog.ToLLM(nil)
+	out, err := eventlog.Harness.ToLLM(nil)
 	require.NoError(t, err)
 	require.Empty(t, out)
 }
@@ -589,7 +589,7 @@ func TestSessionsCannotBeChangedThroughWhatTheyGive(t *testing.T) {
 		found, err := s.FindEntries(t.Context(), eventlog.TypeMessage)
 		require.NoError(t, err)
 		found[0] = other
-		fork, err := s.ForkEntries(t.Context(), "", "")
+		fork, err := s.ForkEntries(t.Context(), "", "", eventlog.Source{})
 		require.NoError(t, err)
 		fork[0] = other
 		c, err := s.BuildContext(t.Context(), eventlog.None())

@@ -24,6 +24,11 @@ type Metadata struct {
 	Path string
 	// Header is the header line as it came, without its newline.
 	Header string
+	// Dialect is the rules by which the session is answered, and DialectBasis what
+	// decided that: "created", "asked for", "nothing else" or the place of the mark
+	// that [Detect] found.
+	Dialect      Dialect
+	DialectBasis string
 }
 
 // HeaderText is the header line that Pi writes for m, without a newline.
@@ -69,6 +74,12 @@ type Stats struct {
 	UncachedTokens float64 // input and cache writes
 	TotalTokens    float64 // input, output, cache reads and writes
 	Cost           float64
+
+	// What follows is counted in the coding agent's dialect only, where it is what
+	// the program itself shows. NaN where usage is incomplete, as there.
+	UserMessages, AssistantMessages      int
+	ToolCalls, ToolResults               int
+	Input, Output, CacheRead, CacheWrite float64
 }
 
 // Storage holds one session's log. Implementations: eventlog/memory,
@@ -77,6 +88,9 @@ type Stats struct {
 // Close every method answers [ErrClosed]. A cancelled context gives the
 // context's error and changes nothing.
 type Storage interface {
+	// Dialect is the rules by which the log is answered; it never changes.
+	Dialect() Dialect
+
 	// Metadata is what the session's header says.
 	Metadata(ctx context.Context) (Metadata, error)
 
@@ -140,6 +154,8 @@ type CreateOptions struct {
 	CWD           string
 	ParentSession Ref
 	Metadata      js.Value // an object, or absent
+	Dialect       Dialect
+	DialectBasis  string // what decided the dialect; "" is "created"
 }
 
 // From fills in what a fork takes from its source.
@@ -151,9 +167,10 @@ func (o ForkOptions) From(source Metadata, parent Ref) CreateOptions {
 	if c.ParentSession.IsNone() {
 		c.ParentSession = parent
 	}
-	if !c.Metadata.Exists() {
+	if !c.Metadata.Exists() && source.Dialect.rules().inherits() {
 		c.Metadata = source.Metadata
 	}
+	c.Dialect, c.DialectBasis = source.Dialect, source.DialectBasis
 	return c
 }
 
@@ -170,7 +187,13 @@ func (o CreateOptions) NewMetadata(s Source) (Metadata, error) {
 	if kept, _ := js.Text(o.ID).Str(); kept != o.ID {
 		return Metadata{}, Errorf(InvalidArgument, "the id of a session is text in UTF-8, not %q", o.ID)
 	}
-	m := Metadata{ID: o.ID, CreatedAt: s.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
+	if err := o.Dialect.rules().checkSessionID(o.ID); err != nil {
+		return Metadata{}, err
+	}
+	if o.DialectBasis == "" {
+		o.DialectBasis = "created"
+	}
+	m := Metadata{Dialect: o.Dialect, DialectBasis: o.DialectBasis, ID: o.ID, CreatedAt: s.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
 	m.Header = m.HeaderText()
 	// The folder is what a reader of the header will find: bytes that are no UTF-8
 	// do not survive in JSON.

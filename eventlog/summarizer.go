@@ -93,19 +93,19 @@ func (m ModelSummarizer) Summarize(ctx context.Context, r SummaryRequest) (Summa
 	if window == 0 {
 		window = summaryWindow
 	}
-	p, err := PrepareBranch(r.Entries, window-summaryReserve)
+	p, err := r.Dialect.PrepareBranch(r.Entries, window-summaryReserve)
 	if err != nil {
 		return Summary{}, err
 	}
 	if len(p.Messages) == 0 {
 		return Summary{Text: "No content to summarize", Details: fileDetails(nil, nil)}, nil
 	}
-	messages, err := ToLLM(p.Messages)
+	messages, err := r.Dialect.ToLLM(p.Messages)
 	if err != nil {
 		return Summary{}, err
 	}
 	c := Completion{System: summarySystem, MaxTokens: summaryMaxTokens, Instructions: BranchSummaryInstructions}
-	if c.Conversation, err = ConversationText(messages); err != nil {
+	if c.Conversation, err = r.Dialect.ConversationText(messages); err != nil {
 		return Summary{}, err
 	}
 	switch {

@@ -146,11 +146,11 @@ func TestConversationTextCutsLongToolResults(t *testing.T) {
 		{strings.Repeat("😀", 1001), strings.Repeat("😀", 1000) + "\n\n[... 2 more characters truncated]"},
 		{"x" + strings.Repeat("😀", 1000), "x" + strings.Repeat("😀", 999) + "\xED\xA0\xBD\n\n[... 1 more characters truncated]"},
 	} {
-		got, err := eventlog.ConversationText([]eventlog.Message{result(test.text)})
+		got, err := eventlog.Harness.ConversationText([]eventlog.Message{result(test.text)})
 		require.NoError(t, err)
 		require.Equal(t, "[Tool result]: "+test.want, got)
 	}
-	got, err := eventlog.ConversationText([]eventlog.Message{result(""), answer(t, `{"role":"user","content":""}`)})
+	got, err := eventlog.Harness.ConversationText([]eventlog.Message{result(""), answer(t, `{"role":"user","content":""}`)})
 	require.NoError(t, err)
 	require.Empty(t, got)
 }

@@ -3,6 +3,8 @@ package eventlog
 import (
 	"context"
 	"iter"
+	"math"
+	"slices"
 )
 
 // Node is one entry of a [Tree].
@@ -10,8 +12,9 @@ type Node struct {
 	Entry    Entry
 	Depth    int    // below its root
 	Parent   int    // index of its parent in Tree.Nodes, -1 for a root
-	Children []int  // indices in log order
+	Children []int  // indices: in log order, or by time in the coding agent's dialect
 	Label    string // "" for none
+	Labelled Entry  // the label entry that set it; its time is the label's
 	Active   bool   // on the way from the current leaf up to its root
 	OnBranch bool   // on the current branch: active, and not before the cut of a compaction
 	Leaf     bool   // the current leaf
@@ -46,7 +49,7 @@ func (s *Session) Tree(ctx context.Context) (*Tree, error) {
 		}
 		entries = append(entries, e)
 	}
-	labels, err := s.storage.Labels(ctx)
+	labels, err := s.LabelList(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,14 +57,18 @@ func (s *Session) Tree(ctx context.Context) (*Tree, error) {
 	if leafErr != nil && CodeOf(leafErr) != InvalidSession {
 		return nil, leafErr
 	}
-	t, leaf := newTree(entries, labels, head.Leaf)
+	t, leaf := newTree(s.dialect, entries, labels, head.Leaf)
 	t.LeafError = leafErr
 	t.markActive(leaf, s.dialect)
 	return t, nil
 }
 
 // newTree also gives the index of the leaf's node, -1 if there is none.
-func newTree(entries []Entry, labels map[string]string, leaf Ref) (*Tree, int) {
+func newTree(d Dialect, entries []Entry, list []Label, leaf Ref) (*Tree, int) {
+	labels := make(map[string]Label, len(list))
+	for _, l := range list {
+		labels[l.Target] = l
+	}
 	last := make(map[string]int32, len(entries)) // the entry that an id finds
 	for i, e := range entries {
 		last[e.id] = int32(i)
@@ -72,13 +79,13 @@ func newTree(entries []Entry, labels map[string]string, leaf Ref) (*Tree, int) {
 	var roots []int32
 	gap := make([]bool, len(entries))
 	for i, e := range entries {
-		if e.isRoot() {
+		if d.rules().isTop(e) {
 			roots = append(roots, int32(i))
 			continue
 		}
 		p, ok := last[e.parent.id]
 		if !ok {
-			gap[i] = true
+			gap[i] = !e.IsRoot()
 			roots = append(roots, int32(i))
 			continue
 		}
@@ -112,7 +119,7 @@ func newTree(entries []Entry, labels map[string]string, leaf Ref) (*Tree, int) {
 				t.Nodes[at.parent].Children = append(t.Nodes[at.parent].Children, index)
 			}
 			if last[e.id] == at.entry { // of an id that stands twice, the entry that it finds
-				n.Label = labels[e.id]
+				n.Label, n.Labelled = labels[e.id].Text, labels[e.id].Entry
 				if At(e.id) == leaf {
 					n.Leaf, leafNode = true, index
 				}
@@ -122,6 +129,12 @@ func newTree(entries []Entry, labels map[string]string, leaf Ref) (*Tree, int) {
 			for c := first[at.entry]; c >= 0; c = next[c] {
 				stack = append(stack, step{c, int32(index)})
 			}
+			d.rules().orderChildren(len(stack)-from, func(i int) Entry { return entries[stack[from+i].entry] }, func(order []int) {
+				children := slices.Clone(stack[from:])
+				for i, at := range order {
+					stack[from+i] = children[at]
+				}
+			})
 			for i, j := from, len(stack)-1; i < j; i, j = i+1, j-1 {
 				stack[i], stack[j] = stack[j], stack[i]
 			}
@@ -171,5 +184,76 @@ func (t *Tree) All() iter.Seq2[int, *Node] {
 				return
 			}
 		}
+	}
+}
+
+func (harness) isTop(e Entry) bool { return e.IsRoot() }
+
+// isTop: by null, or by being its own parent; what JavaScript takes for false may
+// be an id.
+func (codingAgent) isTop(e Entry) bool {
+	return e.parent.IsNone() || e.parent.id == e.id
+}
+
+func (harness) orderChildren(int, func(int) Entry, func([]int)) {}
+
+// orderChildren: by time, as Array.prototype.sort orders them. A time that is none
+// is equal to every other, so which order comes of it depends on the algorithm: it
+// is V8's for lists of up to 64.
+func (codingAgent) orderChildren(n int, entry func(int) Entry, reorder func([]int)) {
+	if n < 2 {
+		return
+	}
+	times, order, sorted := make([]float64, n), make([]int, n), true
+	for i := range n {
+		times[i], order[i] = dateOf(entry(i).stamp()), i
+		sorted = sorted && (i == 0 || times[i-1] <= times[i])
+	}
+	if sorted {
+		return
+	}
+	compare := func(a, b int) int {
+		switch d := times[a] - times[b]; {
+		case d < 0:
+			return -1
+		case d > 0:
+			return 1
+		}
+		return 0
+	}
+	if n > 64 || !slices.ContainsFunc(times, math.IsNaN) {
+		slices.SortStableFunc(order, compare)
+	} else {
+		v8Sort(order, compare)
+	}
+	reorder(order)
+}
+
+// v8Sort is V8's sort of a short list: the run that it starts with, turned around
+// if it falls, then binary insertion.
+func v8Sort(a []int, compare func(a, b int) int) {
+	run := 2
+	if falls := compare(a[1], a[0]) < 0; falls {
+		for run < len(a) && compare(a[run], a[run-1]) < 0 {
+			run++
+		}
+		slices.Reverse(a[:run])
+	} else {
+		for run < len(a) && compare(a[run], a[run-1]) >= 0 {
+			run++
+		}
+	}
+	for start := run; start < len(a); start++ {
+		pivot, left, right := a[start], 0, start
+		for left < right {
+			mid := left + (right-left)/2
+			if compare(pivot, a[mid]) < 0 {
+				right = mid
+			} else {
+				left = mid + 1
+			}
+		}
+		copy(a[left+1:start+1], a[left:start])
+		a[left] = pivot
 	}
 }

@@ -213,7 +213,7 @@ func (s *Store) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.F
 			return s.copyLog(ctx, tx, from.key, key)
 		})
 	}
-	entries, err := eventlog.NewSession(from).ForkEntries(ctx, o.EntryID, o.Position)
+	entries, err := eventlog.NewSession(from).ForkEntries(ctx, o.EntryID, o.Position, s.o.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ type Storage struct {
 	closed atomic.Bool
 }
 
+// Dialect implements [eventlog.Storage].
+func (s *Storage) Dialect() eventlog.Dialect { return s.meta.Dialect }
+
 func (s *Storage) check() error {
 	if s.closed.Load() {
 		return eventlog.Errorf(eventlog.Closed, "the session is closed")
@@ -393,6 +396,9 @@ type view struct {
 	key  int64
 	head *projections.Head // once Tip has read it
 }
+
+// Dialect implements [eventlog.View].
+func (v *view) Dialect() eventlog.Dialect { return eventlog.Harness }
 
 // Tip implements [eventlog.View]. It fails with [eventlog.ErrNotFound] when the
 // session was deleted.

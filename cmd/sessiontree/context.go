@@ -45,7 +45,7 @@ func (c *cli) contextCommand() *cobra.Command {
 			return err
 		}
 		if llm {
-			if seen.Messages, err = eventlog.ToLLM(seen.Messages); err != nil {
+			if seen.Messages, err = s.Dialect().ToLLM(seen.Messages); err != nil {
 				return err
 			}
 		}

@@ -431,7 +431,7 @@ func (a *asker) currentLLM(o eventlog.ContextOptions) ([]eventlog.Message, error
 	if err != nil {
 		return nil, err
 	}
-	return eventlog.ToLLM(c.Messages)
+	return eventlog.Harness.ToLLM(c.Messages)
 }
 
 func (a *asker) llm(o eventlog.ContextOptions) ([]js.Member, error) {
@@ -444,7 +444,7 @@ func (a *asker) text(o eventlog.ContextOptions) ([]js.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	conversation, err := eventlog.ConversationText(messages)
+	conversation, err := eventlog.Harness.ConversationText(messages)
 	return []js.Member{member("text", js.Text(conversation))}, err
 }
 
@@ -477,14 +477,14 @@ func (a *asker) prepared(field string, want js.Value, entries []eventlog.Entry) 
 	if !ok {
 		return a.wrong(field, fmt.Errorf("a budget of %s", budget.Value.JSON()))
 	}
-	p, err := eventlog.PrepareBranch(entries, n)
+	p, err := eventlog.Harness.PrepareBranch(entries, n)
 	var messages []eventlog.Message
 	if err == nil {
-		messages, err = eventlog.ToLLM(p.Messages)
+		messages, err = eventlog.Harness.ToLLM(p.Messages)
 	}
 	var conversation string
 	if err == nil {
-		conversation, err = eventlog.ConversationText(messages)
+		conversation, err = eventlog.Harness.ConversationText(messages)
 	}
 	if err != nil {
 		return js.Fields(budget, member("error", a.failed(field, want, err)))

@@ -359,7 +359,7 @@ func noAliases(k *kit) {
 		func() ([]eventlog.Entry, error) { return s.Branch(k.ctx, eventlog.None()) },
 		func() ([]eventlog.Entry, error) { return s.ContextEntries(k.ctx, eventlog.None()) },
 		func() ([]eventlog.Entry, error) { return s.FindEntries(k.ctx, eventlog.TypeMessage) },
-		func() ([]eventlog.Entry, error) { return s.ForkEntries(k.ctx, "", "") },
+		func() ([]eventlog.Entry, error) { return s.ForkEntries(k.ctx, "", "", eventlog.Source{}) },
 	} {
 		entries, err := get()
 		k.must(err)
@@ -450,7 +450,7 @@ func everyCall(ctx context.Context, s *eventlog.Session, root eventlog.Entry) ma
 	_, errs["Name"] = s.Name(ctx)
 	_, errs["Stats"] = s.Stats(ctx)
 	_, errs["Tree"] = s.Tree(ctx)
-	_, errs["ForkEntries"] = s.ForkEntries(ctx, root.ID(), eventlog.AtIt)
+	_, errs["ForkEntries"] = s.ForkEntries(ctx, root.ID(), eventlog.AtIt, eventlog.Source{})
 	_, errs["CollectBranch"] = s.CollectBranch(ctx, eventlog.At(root.ID()), eventlog.None())
 	errs["Export"] = s.Export(ctx, &bytes.Buffer{})
 	raw, _ := eventlog.ParseEntry(strings.Replace(root.JSON(), root.ID(), "raw", 1))

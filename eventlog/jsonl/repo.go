@@ -265,7 +265,7 @@ func (r *Repo) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.Fo
 	if err != nil {
 		return nil, err
 	}
-	entries, err := from.ForkEntries(ctx, o.EntryID, o.Position)
+	entries, err := from.ForkEntries(ctx, o.EntryID, o.Position, r.o.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,14 @@ import (
 type Options struct {
 	Source eventlog.Source
 
+	// Leaf, if not nil, is where the leaf was moved to since the last entry, in a
+	// dialect that does not log moves.
+	Leaf *eventlog.Ref
+
 	// Write, if not nil, makes entries durable before the storage takes them: one
 	// call an append, one at a time. When it fails the append fails, and the
-	// storage is as before.
+	// storage is as before. Where moves are not logged (see [eventlog.Entry.IsMove])
+	// they are among them.
 	Write func(ctx context.Context, entries []eventlog.Entry) error
 
 	// Lock, if not nil, is called before each append reads the leaf, and may bring
@@ -31,9 +36,8 @@ type Options struct {
 
 // Storage is an [eventlog.Storage] in memory.
 type Storage struct {
-	meta    eventlog.Metadata
-	dialect eventlog.Dialect
-	o       Options
+	meta eventlog.Metadata // its Dialect is the log's
+	o    Options
 
 	writing sync.Mutex // held for the whole of an append, so that a slow Write delays no reader
 
@@ -77,8 +81,17 @@ func New(meta eventlog.Metadata, entries []eventlog.Entry, o Options) *Storage {
 		missing: map[string]bool{},
 	}
 	s.take(entries)
+	if o.Leaf != nil {
+		s.leaf = *o.Leaf
+	}
 	return s
 }
+
+// Dialect implements [eventlog.Storage].
+func (s *Storage) Dialect() eventlog.Dialect { return s.meta.Dialect }
+
+// MoveLeaf sets the leaf without an entry. It is for the Lock option.
+func (s *Storage) MoveLeaf(to eventlog.Ref) { s.Load([]eventlog.Entry{eventlog.MoveOf(to)}) }
 
 // Load takes entries that others appended to what the storage stands for. It is
 // for the Lock option.
@@ -91,9 +104,13 @@ func (s *Storage) Load(entries []eventlog.Entry) {
 // take adds entries to the indices.
 func (s *Storage) take(entries []eventlog.Entry) {
 	for _, e := range entries {
+		if e.IsMove() {
+			s.leaf = e.LeafAfter()
+			continue
+		}
 		at := int32(len(s.entries))
 		parent := int32(isRoot)
-		if p := e.Parent().ID(); p != "" {
+		if p := e.Parent().ID(); !e.IsRoot() {
 			if at > 0 && s.entries[at-1].ID() == p {
 				parent = at - 1 // the usual case needs no look-up
 			} else if found, ok := s.byID[p]; ok {
@@ -117,7 +134,7 @@ func (s *Storage) take(entries []eventlog.Entry) {
 		case eventlog.TypeLabel:
 			// A label that is no text is refused when the file is opened strictly, and
 			// else changes nothing.
-			if target, label, ok, err := s.dialect.Label(e); err == nil && ok {
+			if target, label, ok, err := s.Dialect().Label(e); err == nil && ok {
 				if label == "" {
 					delete(s.labels, target)
 				} else {
@@ -238,7 +255,7 @@ func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []event
 			return eventlog.EntryNotFound(eventlog.NotFound, from.ID())
 		}
 		if s.irregular {
-			branch, err = s.dialect.Walk(s.entries[at], len(s.entries), s.lookup)
+			branch, err = s.Dialect().Walk(s.entries[at], len(s.entries), s.lookup)
 			return err
 		}
 		branch, err = s.follow(at)
@@ -250,12 +267,12 @@ func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []event
 // follow walks up by index: in a regular log each parent stands before its
 // child, so the walk ends.
 func (s *Storage) follow(at int32) ([]eventlog.Entry, error) {
-	cut := s.dialect.Cut()
+	cut := s.Dialect().Cut()
 	path := make([]int32, 0, 64)
 	for {
 		path = append(path, at)
 		parent := s.parents[at]
-		if cut.Stops(s.entries[at]) || parent == isRoot {
+		if cut.Stops(s.entries[at]) || parent == isRoot || parent == isAHole && s.Dialect().HoleEnds() {
 			break
 		}
 		if parent == isAHole {
@@ -300,7 +317,7 @@ func (s *Storage) Labels(ctx context.Context) (labels map[string]string, err err
 func (s *Storage) Name(ctx context.Context) (name string, err error) {
 	err = s.read(ctx, func() error {
 		if s.name >= 0 {
-			name, err = s.dialect.Name(s.entries[s.name])
+			name, err = s.Dialect().Name(s.entries[s.name])
 		}
 		return err
 	})
@@ -314,7 +331,7 @@ func (s *Storage) Stats(ctx context.Context) (stats eventlog.Stats, err error) {
 		s.statsMu.Lock()
 		defer s.statsMu.Unlock()
 		for s.statsErr == nil && s.counted < len(s.entries) {
-			s.statsErr = s.dialect.Count(&s.stats, s.entries[s.counted])
+			s.statsErr = s.Dialect().Count(&s.stats, s.entries[s.counted])
 			s.counted++
 		}
 		stats = s.stats

@@ -69,7 +69,7 @@ func (r *Repo) Open(ctx context.Context, m eventlog.Metadata) (*eventlog.Session
 	old.mu.RLock()
 	defer old.mu.RUnlock()
 	if old.closed {
-		s = eventlog.NewSession(New(old.meta, slices.Clone(old.entries), Options{Source: r.source}))
+		s = eventlog.NewSession(New(old.meta, slices.Clone(old.entries), Options{Source: r.source, Leaf: &old.leaf}))
 		r.sessions[m.ID] = s
 	}
 	return s, nil
@@ -114,7 +114,7 @@ func (r *Repo) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.Fo
 	if err != nil {
 		return nil, err
 	}
-	entries, err := from.ForkEntries(ctx, o.EntryID, o.Position)
+	entries, err := from.ForkEntries(ctx, o.EntryID, o.Position, r.source)
 	if err != nil {
 		return nil, err
 	}
