@@ -308,3 +308,38 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	p.report(b, n)
 }
+
+// BenchmarkList lists 10,000 sessions: all of them, and the first page.
+func BenchmarkList(b *testing.B) {
+	s := benchStore(b)
+	const sessions = 10_000
+	for i := range sessions {
+		session, err := s.Create(b.Context(), eventlog.CreateOptions{CWD: fmt.Sprint("/project/", i%50)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, err = session.Append(b.Context(), user("Please look at the failing test, and say what you find."))
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	list := func(b *testing.B, n int) {
+		b.ReportAllocs()
+		for b.Loop() {
+			left := n
+			for _, err := range s.Sessions(b.Context(), sqlitestore.ListOptions{}) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				if left--; left == 0 {
+					break
+				}
+			}
+			if left != 0 {
+				b.Fatal(left)
+			}
+		}
+	}
+	b.Run("all", func(b *testing.B) { list(b, sessions) })
+	b.Run("first=50", func(b *testing.B) { list(b, 50) })
+}

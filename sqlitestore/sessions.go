@@ -65,8 +65,12 @@ type ListOptions struct {
 	After Cursor // those behind this place
 }
 
-// listPage is how many sessions one query reads.
-const listPage = 100
+// The first query of a list reads a page that a screen shows; the next ones read
+// more each, for who goes on wants all.
+const (
+	firstListPage = 50
+	lastListPage  = 1600
+)
 
 // Sessions lists sessions, the latest activity first. It reads as many as are
 // asked for, page by page: one that has a new entry meanwhile goes to the front,
@@ -82,10 +86,10 @@ func (s *Store) Sessions(ctx context.Context, o ListOptions) iter.Seq2[SessionIn
 		if at == (Cursor{}) {
 			at.active = math.MaxInt64
 		}
-		for {
+		for limit := firstListPage; ; limit = min(2*limit, lastListPage) {
 			var rows []query.SessionRow
 			err := s.read(ctx, func(tx *projections.Tx) (err error) {
-				rows, err = read(ctx, tx, o.CWD, at)
+				rows, err = read(ctx, tx, o.CWD, at, limit)
 				return err
 			})
 			if err != nil {
@@ -99,7 +103,7 @@ func (s *Store) Sessions(ctx context.Context, o ListOptions) iter.Seq2[SessionIn
 					return
 				}
 			}
-			if len(rows) < listPage {
+			if len(rows) < limit {
 				return
 			}
 		}
@@ -107,7 +111,7 @@ func (s *Store) Sessions(ctx context.Context, o ListOptions) iter.Seq2[SessionIn
 }
 
 // listReader reads a page of the list.
-type listReader func(ctx context.Context, tx *projections.Tx, cwd string, at Cursor) ([]query.SessionRow, error)
+type listReader func(ctx context.Context, tx *projections.Tx, cwd string, at Cursor, limit int) ([]query.SessionRow, error)
 
 // lister is how the list is read: from the catalog, when that can be brought up to
 // the end of the log; else with what it lacks made from the log itself.
@@ -122,22 +126,22 @@ func (s *Store) lister(ctx context.Context) (listReader, error) {
 	return s.logLister(), nil
 }
 
-func readCatalog(ctx context.Context, tx *projections.Tx, cwd string, at Cursor) ([]query.SessionRow, error) {
-	return query.Sessions(ctx, tx, cwd, at.active, at.session, listPage)
+func readCatalog(ctx context.Context, tx *projections.Tx, cwd string, at Cursor, limit int) ([]query.SessionRow, error) {
+	return query.Sessions(ctx, tx, cwd, at.active, at.session, limit)
 }
 
 // logLister makes the whole list at the first page.
 func (s *Store) logLister() listReader {
 	var rest []query.SessionRow
 	made := false
-	return func(ctx context.Context, tx *projections.Tx, cwd string, at Cursor) (page []query.SessionRow, err error) {
+	return func(ctx context.Context, tx *projections.Tx, cwd string, at Cursor, limit int) (page []query.SessionRow, err error) {
 		if !made {
 			if rest, err = s.listFromLog(ctx, tx, cwd, at); err != nil {
 				return nil, err
 			}
 			made = true
 		}
-		n := min(len(rest), listPage)
+		n := min(len(rest), limit)
 		page, rest = rest[:n], rest[n:]
 		return page, nil
 	}
