@@ -186,17 +186,24 @@ func (r *Runner) CatchUp(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	var last int64
-	if err := r.host.Read(ctx, func(tx *Tx) (err error) { last, err = LastEvent(ctx, tx); return err }); err != nil {
-		return err
-	}
+	wanted := int64(-1) // the end of the log when this began
 	for {
-		var c Checkpoint
-		if err := r.host.Read(ctx, func(tx *Tx) (err error) { c, err = ReadCheckpoint(ctx, tx, name); return err }); err != nil {
+		there := false
+		err := r.host.Read(ctx, func(tx *Tx) error {
+			c, err := ReadCheckpoint(ctx, tx, name)
+			if err != nil {
+				return err
+			}
+			last, err := LastEvent(ctx, tx)
+			if wanted < 0 {
+				wanted = last
+			}
+			// A position beyond the log is none.
+			there = c.Version == v.Version() && c.Position >= wanted && c.Position <= last
 			return err
-		}
-		if c.Version == v.Version() && c.Position >= last {
-			return nil
+		})
+		if err != nil || there {
+			return err
 		}
 		if _, err := r.slice(ctx, v); err != nil {
 			return fmt.Errorf("view %s: %w", name, err)
