@@ -182,6 +182,9 @@ func (s *Session) from(ctx context.Context, from Ref) (Ref, error) {
 // (in the harness's dialect) from where the last compaction cuts it. It fails with
 // [ErrNotFound] and [ErrInvalidSession]. An entry without an id has none.
 func (s *Session) Branch(ctx context.Context, from Ref) ([]Entry, error) {
+	if b, ok := s.storage.(LeafBrancher); ok && from.IsNone() {
+		return b.LeafBranch(ctx)
+	}
 	from, err := s.from(ctx, from)
 	if err != nil || idle(from.id) && !s.dialect.LogsMoves() {
 		return nil, err

@@ -148,6 +148,13 @@ type Storage interface {
 	Close() error
 }
 
+// LeafBrancher is a [Storage] that reads the branch of the current leaf in one
+// step: what most contexts are made from.
+type LeafBrancher interface {
+	// LeafBranch is Branch of Head's leaf, at one moment. It fails as the two do.
+	LeafBranch(ctx context.Context) ([]Entry, error)
+}
+
 // CreateOptions describe a new session.
 type CreateOptions struct {
 	ID            string // "" makes a uuid v7

@@ -68,11 +68,13 @@ CREATE TABLE tombstones (
 ) STRICT, WITHOUT ROWID;
 
 -- How far each projection has come. What it wrote and its position commit
--- together.
+-- together. A rebuild gives its rows a new build, so that who keeps answers in
+-- memory sees that they may be others.
 CREATE TABLE checkpoints (
     projection TEXT PRIMARY KEY,
     version    INTEGER NOT NULL,
-    position   INTEGER NOT NULL
+    position   INTEGER NOT NULL,
+    build      INTEGER NOT NULL DEFAULT (random())
 ) STRICT, WITHOUT ROWID;
 
 -- The branch set: what follows is derived, and can be made again from the log.

@@ -56,7 +56,7 @@ func (s *Storage) CommonAncestor(ctx context.Context, a, b string) (common event
 // session by their ways up to the root.
 func (s *Storage) pair(ctx context.Context, a, b string, indexed func(tx reading, a, b query.Place) error, walked func(a, b []eventlog.Entry) error) error {
 	return s.read(ctx, func(tx reading) error {
-		if tx.irregular {
+		if tx.walks() {
 			upA, err := s.wayUp(ctx, tx, a)
 			if err != nil {
 				return err
@@ -82,11 +82,11 @@ func (s *Storage) pair(ctx context.Context, a, b string, indexed func(tx reading
 // wayUp is an entry with all above it, root first, as far as parents are there;
 // a cycle ends it.
 func (s *Storage) wayUp(ctx context.Context, tx reading, id string) ([]eventlog.Entry, error) {
-	v := &view{ctx: ctx, tx: tx.Tx, key: s.key}
+	log := s.log(ctx, tx.Tx)
 	var up []eventlog.Entry
 	for seen := map[string]bool{}; id != "" && !seen[id]; {
 		seen[id] = true
-		e, ok, err := v.Lookup(id)
+		e, ok, err := log.Lookup(id)
 		if err != nil {
 			return nil, err
 		}

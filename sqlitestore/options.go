@@ -51,6 +51,11 @@ type Options struct {
 	// least 4.
 	ReadConns int
 
+	// CacheBytes is how much memory the branches of the sessions' leaves may take
+	// that are kept, so that a context that was read before costs next to nothing.
+	// No branch takes more than half. 0 is 64 MiB; a negative number keeps none.
+	CacheBytes int64
+
 	// BusyTimeout is how long a call waits for another process if its context has
 	// no deadline. 0 is 10 seconds.
 	BusyTimeout time.Duration
@@ -69,6 +74,7 @@ type Options struct {
 const (
 	defaultBusyTimeout = 10 * time.Second
 	minReadConns       = 4
+	defaultCacheBytes  = 64 << 20
 )
 
 // complete checks the options and fills in the defaults.
@@ -89,6 +95,10 @@ func (o Options) complete() (Options, error) {
 	if o.ReadConns == 0 {
 		o.ReadConns = max(minReadConns, runtime.GOMAXPROCS(0))
 	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = defaultCacheBytes
+	}
+	o.CacheBytes = max(o.CacheBytes, 0)
 	if o.BusyTimeout == 0 {
 		o.BusyTimeout = defaultBusyTimeout
 	}

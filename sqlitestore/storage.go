@@ -2,12 +2,10 @@ package sqlitestore
 
 import (
 	"context"
-	"iter"
 	"sync/atomic"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/projections"
-	"github.com/sessiontree/sessiontree/query"
 )
 
 // Storage is one session of a [Store]: an [eventlog.Storage].
@@ -34,224 +32,12 @@ func (s *Storage) deleted() error {
 
 var errDeleted = eventlog.Errorf(eventlog.NotFound, "the session was deleted")
 
-// reading is the session in one snapshot of the database.
-type reading struct {
-	*projections.Tx
-	irregular bool // branches are answered by the walk
-}
-
-// read runs f in one snapshot of the database, in which the session is there.
-func (s *Storage) read(ctx context.Context, f func(tx reading) error) error {
-	if err := s.check(); err != nil {
-		return err
-	}
-	return s.store.read(ctx, func(tx *projections.Tx) error {
-		r := reading{Tx: tx}
-		ok, err := tx.Row(ctx, "SELECT irregular FROM heads WHERE session = ?", []any{s.key}, &r.irregular)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return s.deleted()
-		}
-		return f(r)
-	})
-}
-
 // Metadata implements [eventlog.Storage].
 func (s *Storage) Metadata(ctx context.Context) (eventlog.Metadata, error) {
 	if err := ctx.Err(); err != nil {
 		return eventlog.Metadata{}, err
 	}
 	return s.meta, s.check()
-}
-
-// Head implements [eventlog.Storage].
-func (s *Storage) Head(ctx context.Context) (head eventlog.Head, err error) {
-	err = s.read(ctx, func(tx reading) error {
-		v := &view{ctx: ctx, tx: tx.Tx, key: s.key}
-		head, err = v.Tip()
-		if err != nil {
-			return err
-		}
-		if head.Leaf.IsNone() {
-			return nil
-		}
-		if ok, err := v.Exists(head.Leaf.ID()); err != nil || ok {
-			return err
-		}
-		return eventlog.EntryNotFound(eventlog.InvalidSession, head.Leaf.ID())
-	})
-	return head, err
-}
-
-// Entry implements [eventlog.Storage].
-func (s *Storage) Entry(ctx context.Context, id string) (e eventlog.Entry, err error) {
-	err = s.read(ctx, func(tx reading) error {
-		found, ok, err := (&view{ctx: ctx, tx: tx.Tx, key: s.key}).Lookup(id)
-		if err == nil && !ok {
-			err = eventlog.EntryNotFound(eventlog.NotFound, id)
-		}
-		e = found
-		return err
-	})
-	return e, err
-}
-
-// page is how many entries are read at a time: a cursor left open would hold a
-// snapshot, and with it the WAL.
-const page = 512
-
-// Entries implements [eventlog.Storage].
-func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[eventlog.Entry, error] {
-	return func(yield func(eventlog.Entry, error) bool) {
-		if err := eventlog.CheckWindow(after, limit); err != nil {
-			yield(eventlog.Entry{}, err)
-			return
-		}
-		for limit > 0 {
-			var entries []eventlog.Entry
-			want := min(limit, page)
-			err := s.read(ctx, func(tx reading) error {
-				rows, err := tx.Rows(ctx, "SELECT payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", s.key, after, want)
-				if err != nil {
-					return err
-				}
-				entries, err = query.Entries(rows)
-				return err
-			})
-			if err != nil {
-				yield(eventlog.Entry{}, err)
-				return
-			}
-			for _, e := range entries {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if len(entries) < want {
-				return
-			}
-			after += len(entries)
-			limit -= len(entries)
-		}
-	}
-}
-
-// Find implements [eventlog.Storage].
-func (s *Storage) Find(ctx context.Context, t eventlog.Type) (entries []eventlog.Entry, err error) {
-	err = s.read(ctx, func(tx reading) error {
-		rows, err := tx.Rows(ctx, "SELECT payload FROM events WHERE session = ? AND n > 0 AND type = ? ORDER BY n", s.key, string(t))
-		if err != nil {
-			return err
-		}
-		entries, err = query.Entries(rows)
-		return err
-	})
-	return entries, err
-}
-
-// Branch implements [eventlog.Storage].
-func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []eventlog.Entry, err error) {
-	err = s.read(ctx, func(tx reading) error {
-		if from.IsNone() {
-			return nil
-		}
-		if tx.irregular {
-			branch, err = s.walk(ctx, tx, from.ID())
-			return err
-		}
-		p, err := query.Locate(ctx, tx, s.key, from.ID())
-		if err != nil {
-			return err
-		}
-		stop, err := query.Stop(ctx, tx, p)
-		if err != nil {
-			return err
-		}
-		branch, err = query.Branch(ctx, tx, p, stop)
-		return err
-	})
-	return branch, err
-}
-
-// walk answers by the reference.
-func (s *Storage) walk(ctx context.Context, tx reading, id string) ([]eventlog.Entry, error) {
-	v := &view{ctx: ctx, tx: tx.Tx, key: s.key}
-	from, ok, err := v.Lookup(id)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, eventlog.EntryNotFound(eventlog.NotFound, id)
-	}
-	head, err := v.Tip()
-	if err != nil {
-		return nil, err
-	}
-	return s.store.branch.Dialect.Walk(from, head.N, v.Lookup)
-}
-
-// Label implements [eventlog.Storage].
-func (s *Storage) Label(ctx context.Context, id string) (label string, err error) {
-	err = s.read(ctx, func(tx reading) error {
-		_, err := tx.Row(ctx, "SELECT label FROM labels WHERE session = ? AND target = ?", []any{s.key, id}, &label)
-		return err
-	})
-	return label, err
-}
-
-// Labels implements [eventlog.Storage].
-func (s *Storage) Labels(ctx context.Context) (labels map[string]string, err error) {
-	err = s.read(ctx, func(tx reading) error {
-		rows, err := tx.Rows(ctx, "SELECT target, label FROM labels WHERE session = ?", s.key)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		labels = map[string]string{}
-		for rows.Next() {
-			var target, label string
-			if err := rows.Scan(&target, &label); err != nil {
-				return err
-			}
-			labels[target] = label
-		}
-		return rows.Err()
-	})
-	return labels, err
-}
-
-// Name implements [eventlog.Storage].
-func (s *Storage) Name(ctx context.Context) (name string, err error) {
-	err = s.read(ctx, func(tx reading) error {
-		var payload string
-		ok, err := tx.Row(ctx, "SELECT e.payload FROM heads h JOIN events e ON e.seq = h.name_seq WHERE h.session = ?", []any{s.key}, &payload)
-		if err != nil || !ok {
-			return err
-		}
-		name, err = s.store.branch.Dialect.Name(eventlog.TrustedEntry(payload))
-		return err
-	})
-	return name, err
-}
-
-// Stats implements [eventlog.Storage].
-func (s *Storage) Stats(ctx context.Context) (stats eventlog.Stats, err error) {
-	err = s.read(ctx, func(tx reading) error {
-		var fault *string
-		ok, err := tx.Row(ctx, "SELECT messages, cached, uncached, total, cost, fault FROM heads WHERE session = ?", []any{s.key},
-			&stats.Messages, (*projections.Total)(&stats.CachedTokens), (*projections.Total)(&stats.UncachedTokens), (*projections.Total)(&stats.TotalTokens), (*projections.Total)(&stats.Cost), &fault)
-		switch {
-		case err != nil || !ok:
-			return err
-		case fault != nil:
-			stats = eventlog.Stats{}
-			return eventlog.Errorf(eventlog.InvalidEntry, "%s", *fault)
-		}
-		return nil
-	})
-	return stats, err
 }
 
 // Append implements [eventlog.Storage].

@@ -16,6 +16,7 @@ type Store struct {
 	writer  *writer // nil when read-only
 	readers chan *projections.Tx
 	branch  projections.Branch
+	cache   *branchCache
 	views   *projections.Runner // the asynchronous ones
 	news    beacon              // shines when this process appends
 
@@ -33,7 +34,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: d.o, db: d}
+	s := &Store{o: d.o, db: d, cache: newBranchCache(d.o.CacheBytes)}
 	s.views = projections.NewRunner(viewHost{s}, d.o.Logger, asyncViews()...)
 	if err := s.start(ctx); err != nil {
 		s.Close(context.WithoutCancel(ctx))
@@ -226,4 +227,7 @@ func (s *Store) Close(ctx context.Context) error {
 	return s.db.close()
 }
 
-var _ eventlog.Repo = (*Store)(nil)
+var (
+	_ eventlog.Repo         = (*Store)(nil)
+	_ eventlog.LeafBrancher = (*Storage)(nil)
+)

@@ -223,15 +223,16 @@ func (s *Store) compareWithWalk(ctx context.Context) (problems []Problem, err er
 		if err != nil || head.Leaf.IsNone() {
 			continue // a leaf that is not there is an answer of its own
 		}
-		indexed, err := st.Branch(ctx, head.Leaf)
+		var indexed, walked []eventlog.Entry
+		var walkErr error
+		err = st.read(ctx, func(tx reading) (err error) {
+			walked, walkErr = st.walk(ctx, tx, head.Leaf.ID())
+			indexed, err = st.readBranch(ctx, tx, head.Leaf.ID())
+			return err
+		})
 		if eventlog.CodeOf(err) == eventlog.NotFound {
 			continue // deleted meanwhile: what was appended is never gone
 		}
-		var walked []eventlog.Entry
-		walkErr := st.read(ctx, func(tx reading) (err error) {
-			walked, err = st.walk(ctx, tx, head.Leaf.ID())
-			return err
-		})
 		if !reflect.DeepEqual(ids(indexed), ids(walked)) || eventlog.CodeOf(err) != eventlog.CodeOf(walkErr) {
 			problems = append(problems, Problem{"branch", fmt.Sprintf("session %s: the branch of %s has %d entries (%v), the walk %d (%v)", l.ID, head.Leaf, len(indexed), err, len(walked), walkErr)})
 		}
@@ -273,6 +274,9 @@ func (s *Store) rebuildBranch(ctx context.Context) error {
 			return err
 		}
 		if err := projections.WriteCheckpoint(ctx, tx, s.branch, 0); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "UPDATE checkpoints SET build = random() WHERE projection = ?", s.branch.Name()); err != nil {
 			return err
 		}
 		for {

@@ -1,0 +1,109 @@
+package sqlitestore
+
+import (
+	"context"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/projections"
+	"github.com/sessiontree/sessiontree/query"
+)
+
+// logView is a session as its log alone has it, for when the views cannot be
+// asked: the reference, at the cost of reading what it takes.
+type logView struct {
+	ctx     context.Context
+	tx      *projections.Tx
+	key     int64
+	dialect eventlog.Dialect
+}
+
+func (s *Storage) log(ctx context.Context, tx *projections.Tx) *logView {
+	return &logView{ctx, tx, s.key, s.store.branch.Dialect}
+}
+
+// Tip implements [eventlog.View]: a session's leaf is where its last entry left it.
+func (v *logView) Tip() (eventlog.Head, error) {
+	var head eventlog.Head
+	var payload string
+	ok, err := v.tx.Row(v.ctx, "SELECT n, payload FROM events WHERE session = ? AND n > 0 ORDER BY n DESC LIMIT 1", []any{v.key}, &head.N, &payload)
+	if err != nil || !ok {
+		return head, err
+	}
+	head.Leaf = eventlog.TrustedEntry(payload).LeafAfter()
+	return head, nil
+}
+
+// Lookup implements [eventlog.View]. Of several entries with an id it finds the
+// last.
+func (v *logView) Lookup(id string) (e eventlog.Entry, ok bool, err error) {
+	var payload string
+	ok, err = v.tx.Row(v.ctx, "SELECT payload FROM events WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1", []any{v.key, id}, &payload)
+	if err != nil || !ok {
+		return e, false, err
+	}
+	return eventlog.TrustedEntry(payload), true, nil
+}
+
+// Exists implements [eventlog.View].
+func (v *logView) Exists(id string) (bool, error) {
+	var one int
+	return v.tx.Row(v.ctx, "SELECT 1 FROM events WHERE session = ? AND id = ? LIMIT 1", []any{v.key, id}, &one)
+}
+
+// after gives up to limit entries behind the first n.
+func (v *logView) after(n, limit int) ([]eventlog.Entry, error) {
+	rows, err := v.tx.Rows(v.ctx, "SELECT payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", v.key, n, limit)
+	if err != nil {
+		return nil, err
+	}
+	return query.Entries(rows)
+}
+
+// each shows the entries of one type, or of all for "", in log order.
+func (v *logView) each(t eventlog.Type, f func(e eventlog.Entry) error) error {
+	rows, err := v.tx.Rows(v.ctx, "SELECT payload FROM events WHERE session = ?1 AND n > 0 AND (?2 = '' OR type = ?2) ORDER BY n", v.key, string(t))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var payload string
+		if err := rows.Scan(&payload); err != nil {
+			return err
+		}
+		if err := f(eventlog.TrustedEntry(payload)); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (v *logView) labels() (map[string]string, error) {
+	labels := map[string]string{}
+	return labels, v.each(eventlog.TypeLabel, func(e eventlog.Entry) error {
+		// A label that is no text changes nothing.
+		if target, label, ok, err := v.dialect.Label(e); err == nil && ok {
+			if labels[target] = label; label == "" {
+				delete(labels, target)
+			}
+		}
+		return nil
+	})
+}
+
+func (v *logView) name() (string, error) {
+	var payload string
+	ok, err := v.tx.Row(v.ctx, "SELECT payload FROM events WHERE session = ? AND n > 0 AND type = ? ORDER BY n DESC LIMIT 1", []any{v.key, string(eventlog.TypeSessionInfo)}, &payload)
+	if err != nil || !ok {
+		return "", err
+	}
+	return v.dialect.Name(eventlog.TrustedEntry(payload))
+}
+
+func (v *logView) stats() (stats eventlog.Stats, err error) {
+	err = v.each("", func(e eventlog.Entry) error { return v.dialect.Count(&stats, e) })
+	if err != nil {
+		return eventlog.Stats{}, err
+	}
+	return stats, nil
+}
