@@ -124,7 +124,7 @@ func (d Dialect) Walk(from Entry, limit int, lookup func(id string) (Entry, bool
 		}
 		// What is remembered at the end of a round is the same after each, so a walk
 		// that does not stop in its second has no end.
-		if len(path) > 2*limit {
+		if len(path)-limit > limit {
 			return nil, endless(from.id)
 		}
 		parent, ok, err := lookup(e.parent.id)

@@ -56,7 +56,26 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if args := strings.Fields(os.Getenv("SESSIONTREE_TEST_SOAK")); len(args) == 4 {
+		if err := soaker(args); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// soaker is the test binary as a process of the soak test.
+func soaker(args []string) error {
+	s, err := sqlitestore.Open(ctx, args[0], sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	if err != nil {
+		return err
+	}
+	defer s.Close(ctx)
+	seed, _ := strconv.ParseUint(args[2], 10, 64)
+	until, _ := strconv.ParseInt(args[3], 10, 64)
+	return soak(ctx, s, args[1], seed, time.Unix(0, until))
 }
 
 func startVictim(t *testing.T, database, session, name string, n int) (*exec.Cmd, *bufio.Scanner) {
@@ -118,7 +137,7 @@ func TestReport_F1_F6_ProcessesOnOneSessionLoseNothing(t *testing.T) {
 
 func TestReport_O1_A6_AcknowledgedAppendsSurviveKill9(t *testing.T) {
 	kills := 10
-	if os.Getenv("SESSIONTREE_LONG") != "" {
+	if long {
 		kills = 500
 	}
 	path := filepath.Join(t.TempDir(), "sessions.db")

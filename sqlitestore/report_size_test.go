@@ -1,0 +1,165 @@
+package sqlitestore_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/sqlitestore"
+	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
+)
+
+// bytesOf is the size of a closed database.
+func bytesOf(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info.Size()
+}
+
+// grownBy is how many bytes 200 branches off the tip of a chain add to the
+// database, each.
+func grownBy(t *testing.T, depth int) int64 {
+	t.Helper()
+	const branches = 200
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	open := func() (*sqlitestore.Store, *eventlog.Session) {
+		s, err := sqlitestore.Open(t.Context(), path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+		require.NoError(t, err)
+		tree, err := s.Open(t.Context(), eventlog.Metadata{ID: "deep"})
+		if err != nil {
+			tree, err = s.Create(t.Context(), eventlog.CreateOptions{ID: "deep"})
+			require.NoError(t, err)
+		}
+		return s, tree
+	}
+	s, tree := open()
+	drafts := make([]eventlog.Draft, depth)
+	for i := range drafts {
+		drafts[i] = eventlog.MessageDraft(benchMessage(i))
+	}
+	chain, err := tree.Append(t.Context(), drafts...)
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+	before := bytesOf(t, path)
+
+	s, tree = open()
+	for i := range branches {
+		from := chain[depth-1-i%10]
+		_, err := tree.AppendAt(t.Context(), eventlog.At(from.ID()), eventlog.MessageDraft(benchMessage(i)))
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close(t.Context()))
+	return (bytesOf(t, path) - before) / branches
+}
+
+// A branch off a deep tip costs what any entry costs, however long the path.
+func TestReport_C12_ABranchOffADeepTipCopiesNoPath(t *testing.T) {
+	deep := 20_000
+	if testing.Short() {
+		deep = 5_000
+	}
+	shallow, far := grownBy(t, 50), grownBy(t, deep)
+	t.Logf("a branch adds %d bytes at depth 50, %d at %d", shallow, far, deep)
+	require.LessOrEqual(t, far, int64(1500))
+	require.InDelta(t, shallow, far, 100)
+}
+
+// Steps of a state of 200 KB: an entry is stored once, whatever is branched,
+// forked off or compacted over it, and nothing holds a copy of the path.
+func TestReport_G9_EachStepIsStoredOnce(t *testing.T) {
+	const steps, size = 60, 200_000
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	s, err := sqlitestore.Open(t.Context(), path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	require.NoError(t, err)
+	tree, err := s.Create(t.Context(), eventlog.CreateOptions{})
+	require.NoError(t, err)
+	state := strings.Repeat("state ", size/6)
+	for i := range steps {
+		e, err := tree.AppendCustom(t.Context(), "state", js.Text(fmt.Sprint(i, state)))
+		require.NoError(t, err)
+		_, err = tree.SetLabel(t.Context(), e.ID(), "step")
+		require.NoError(t, err)
+		if i%10 == 9 {
+			_, err = tree.MoveTo(t.Context(), e.Parent(), nil)
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, s.Close(t.Context()))
+	require.Less(t, bytesOf(t, path), int64(steps*size*105/100))
+}
+
+// A reader that stops half-way through a long answer holds no snapshot: the WAL
+// starts again at its beginning as if nobody read.
+func TestReport_G1_ASlowReaderDoesNotKeepTheWAL(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	tree, err := s.Create(t.Context(), eventlog.CreateOptions{})
+	require.NoError(t, err)
+	text := strings.Repeat("a word ", 15_000)
+	small := make([]eventlog.Draft, 600) // more than a page
+	for i := range small {
+		small[i] = user("text")
+	}
+	_, err = tree.Append(t.Context(), small...)
+	require.NoError(t, err)
+	seen := 0
+	for _, err := range tree.Entries(t.Context(), 0, eventlog.All) {
+		require.NoError(t, err)
+		if seen++; seen > 11 {
+			continue
+		}
+		for range 40 { // 4 MB of WAL, while the reader holds its place
+			_, err := tree.AppendCustom(t.Context(), "large", js.Text(text))
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, 600+11*40, seen)
+	wal, err := os.Stat(path + "-wal")
+	require.NoError(t, err)
+	require.Less(t, wal.Size(), int64(16<<20), "of 48 MB that were written")
+}
+
+// Reads of another writer's entry between a read and a write are no error: what is
+// read for a write is read in its transaction, which has the lock from the start.
+func TestReport_F9_AReadBeforeAWriteNeverFailsForALock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	const writers, each = 4, 40
+	first := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	_, err := first.Create(t.Context(), eventlog.CreateOptions{ID: "shared"})
+	require.NoError(t, err)
+	failures := make(chan error, writers)
+	for range writers {
+		s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+		tree, err := s.Open(t.Context(), eventlog.Metadata{ID: "shared"})
+		require.NoError(t, err)
+		go func() {
+			for written := 0; written < each; {
+				head, err := tree.Head(t.Context())
+				if err == nil {
+					_, err = tree.AppendIf(t.Context(), head, user("text"))
+				}
+				switch {
+				case err == nil:
+					written++
+				case eventlog.CodeOf(err) != eventlog.Conflict: // somebody was faster is an answer
+					failures <- err
+					return
+				}
+			}
+			failures <- nil
+		}()
+	}
+	for range writers {
+		require.NoError(t, <-failures)
+	}
+	tree, err := first.Open(t.Context(), eventlog.Metadata{ID: "shared"})
+	require.NoError(t, err)
+	require.Len(t, chainOf(t, tree), writers*each)
+}
