@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -71,7 +72,8 @@ type cli struct {
 	json  bool
 	color string
 	width int
-	db    string // --db
+	db    string                   // --db
+	bar   *progressbar.ProgressBar // of a bench, on a terminal
 }
 
 // run is the whole program but for the process around it.
@@ -164,6 +166,7 @@ func (c *cli) execute(args []string) error {
 		c.verifyCommand(),
 		c.rebuildCommand(),
 		c.healthCommand(),
+		c.benchCommand(),
 		c.conformanceCommand(),
 	)
 	root.InitDefaultCompletionCmd()

@@ -1,0 +1,93 @@
+package backend
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/jsonl"
+	"github.com/sessiontree/sessiontree/eventlog/memory"
+	"github.com/sessiontree/sessiontree/sqlitestore"
+)
+
+// SQLite is this module's store.
+func SQLite() Backend {
+	return Backend{Name: "sqlite", About: "this module's store, one SQLite file", Limit: BareSQL().Name, Ours: true, Open: openSQLite}
+}
+
+const databaseName = "sessions.db"
+
+func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
+	path := filepath.Join(dir, databaseName)
+	options := sqlitestore.Options{}
+	if o.Normal {
+		options.Synchronous = sqlitestore.Normal
+	}
+	store, err := sqlitestore.Open(ctx, path, options)
+	if err != nil {
+		return nil, err
+	}
+	return &sessions{
+		repo: store,
+		find: byID,
+		size: func(ctx context.Context) (Reply, error) { return databaseSize(ctx, path) },
+		end:  store.Close,
+		open: map[string]*eventlog.Session{},
+	}, nil
+}
+
+func byID(id string) (eventlog.Metadata, error) { return eventlog.Metadata{ID: id}, nil }
+
+// JSONL is this module's backend over Pi's own files.
+func JSONL() Backend {
+	return Backend{Name: "jsonl", About: "this module over Pi's session files", Limit: BareFile().Name, Ours: true, Open: openJSONL}
+}
+
+func openJSONL(_ context.Context, dir string, o Options) (Store, error) {
+	return &sessions{
+		repo: jsonl.NewRepo(dir, jsonl.Options{NoSync: o.Normal}),
+		find: func(id string) (eventlog.Metadata, error) { return findFile(dir, id) },
+		size: func(context.Context) (Reply, error) { return folderSize(dir) },
+		open: map[string]*eventlog.Session{},
+	}, nil
+}
+
+// findFile finds the file of a session by its name.
+func findFile(dir, id string) (eventlog.Metadata, error) {
+	m := eventlog.Metadata{ID: id}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, "_"+id+".jsonl") {
+			m.Path = path
+			return fs.SkipAll
+		}
+		return err
+	})
+	if err == nil && m.Path == "" {
+		err = eventlog.Errorf(eventlog.NotFound, "there is no file of session %s in %s", id, dir)
+	}
+	return m, err
+}
+
+func folderSize(dir string) (Reply, error) {
+	var r Reply
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			r.Bytes += info.Size()
+		}
+		return err
+	})
+	return r, err
+}
+
+// Memory is this module's backend without a disk.
+func Memory() Backend {
+	return Backend{Name: "memory", About: "this module, nothing on disk", Memory: true, Ours: true, Open: func(context.Context, string, Options) (Store, error) {
+		return &sessions{repo: memory.NewRepo(eventlog.Source{}), find: byID, open: map[string]*eventlog.Session{}}, nil
+	}}
+}

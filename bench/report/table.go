@@ -1,0 +1,95 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/sessiontree/sessiontree/bench"
+)
+
+// Table writes a result as text: a table of figures, one of growth, and how many
+// targets are met.
+func Table(w io.Writer, r *bench.Result) error {
+	m := r.Machine
+	fmt.Fprintf(w, "%s/%s, %s, %d cores, %s of memory, %s, fsync %s\n%s, %s, seed %d, %s\n\n",
+		m.OS, m.Arch, m.CPU, m.Cores, bytes(float64(m.Memory)), m.FileSystem, duration(m.Fsync.Median), m.Go, m.SQLite, r.Seed, r.Duration.Round(time.Second))
+	figures := newTable(w, "operation", "backend", "shape", "size", "median", "p99", "limit", "times the limit", "target", "")
+	for _, row := range r.Rows {
+		limit := ""
+		if row.Ratio != nil {
+			limit = Quantity(row.Value.Median/row.Ratio.Median, row.Unit)
+		}
+		if err := figures.Append(row.Operation, row.Backend, row.Shape, size(row.Size),
+			Quantity(row.Value.Median, row.Unit), Quantity(row.P99, row.Unit), limit, ratio(row), target(row), verdict(row)); err != nil {
+			return err
+		}
+	}
+	if err := figures.Render(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if len(r.Growth) > 0 {
+		growth := newTable(w, "cost grows as", "backend", "shape", "of", "to the", "expected", "sizes")
+		for _, g := range r.Growth {
+			if err := growth.Append(g.Operation, g.Backend, g.Shape, g.By, digits(g.Exponent), digits(g.Expected), sizes(g.Sizes)); err != nil {
+				return err
+			}
+		}
+		if err := growth.Render(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	_, err := fmt.Fprintln(w, Verdict(r))
+	return err
+}
+
+func sizes(all []int) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = size(n)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Verdict says in a sentence how many targets are met, and how many figures are
+// unsure.
+func Verdict(r *bench.Result) string {
+	met, missed, unsure := 0, 0, 0
+	for _, row := range r.Rows {
+		switch {
+		case row.Target == nil:
+		case row.Met:
+			met++
+		default:
+			missed++
+		}
+		if row.Unsure {
+			unsure++
+		}
+	}
+	text := fmt.Sprintf("%d targets met, %d missed; %d figures", met, missed, len(r.Rows))
+	if unsure > 0 {
+		text += fmt.Sprintf(", %d of them unsure (?): another run may differ by more than a tenth", unsure)
+	}
+	return text
+}
+
+func newTable(w io.Writer, header ...any) *tablewriter.Table {
+	plain := tw.Rendition{Borders: tw.BorderNone, Settings: tw.Settings{Separators: tw.SeparatorsNone, Lines: tw.Lines{ShowHeaderLine: tw.Off, ShowFooterLine: tw.Off, ShowTop: tw.Off, ShowBottom: tw.Off}}}
+	t := tablewriter.NewTable(w,
+		tablewriter.WithRenderer(renderer.NewBlueprint(plain)),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAlignment(tw.AlignLeft),
+		tablewriter.WithRowAutoWrap(tw.WrapNone),
+		tablewriter.WithPadding(tw.Padding{Right: "  "}),
+	)
+	t.Header(header...)
+	return t
+}

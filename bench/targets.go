@@ -1,0 +1,83 @@
+package bench
+
+import "slices"
+
+// Target is what a figure should be at the most. The targets come from
+// experiments with bare SQL and from measurements of other stores.
+type Target struct {
+	// Ratio is at the most so many times the limit, or 0.
+	Ratio float64 `json:"ratio,omitempty"`
+	// Value is at the most so many of the row's unit, or 0.
+	Value float64 `json:"value,omitempty"`
+	// P99 says that Value is for the 99th percentile, not the median.
+	P99 bool `json:"p99,omitempty"`
+	// Total says that Value is for all entries of an operation together.
+	Total bool `json:"total,omitempty"`
+}
+
+func (t *Target) met(r *Row) bool {
+	if t.Ratio != 0 {
+		return r.Ratio != nil && r.Ratio.Median <= t.Ratio
+	}
+	value := r.Value.Median
+	if t.P99 {
+		value = r.P99
+	}
+	if t.Total {
+		value *= r.Entries
+	}
+	return value <= t.Value
+}
+
+// targets are those of each operation; the first that fits holds.
+var targets = []struct {
+	operation string
+	backend   string
+	shapes    []string // none is all
+	sizes     [2]int   // from, to; 0 is no bound
+	Target
+}{
+	{operation: "build", backend: "sqlite", Target: Target{Ratio: 3}},
+	{operation: "batch", backend: "sqlite", Target: Target{Ratio: 3}},
+	{operation: "append", backend: "sqlite", Target: Target{Ratio: 1.4}},
+	{operation: "append-normal", backend: "sqlite", Target: Target{Ratio: 5}},
+	{operation: "append-32-writers", backend: "sqlite", Target: Target{Ratio: 1 / 0.7}},
+	{operation: "append-at", backend: "sqlite", Target: Target{Ratio: 1.6}},
+	{operation: "append-at-bytes", backend: "sqlite", Target: Target{Value: 1500}},
+	{operation: "move", backend: "sqlite", Target: Target{Ratio: 1.5}},
+	{operation: "branch", backend: "sqlite", shapes: []string{"comb"}, sizes: [2]int{10_000, 0}, Target: Target{Value: 2500}},
+	{operation: "branch", backend: "sqlite", shapes: []string{"chain", "realistic"}, sizes: [2]int{10_000, 0}, Target: Target{Ratio: 1.5}},
+	{operation: "context", backend: "sqlite", shapes: []string{"chain"}, sizes: [2]int{1_000, 1_000}, Target: Target{Value: 1e6, Total: true}},
+	{operation: "context", backend: "sqlite", shapes: []string{"compacted"}, sizes: [2]int{100_000, 100_000}, Target: Target{Value: 15e6, Total: true}},
+	{operation: "context-again", backend: "sqlite", sizes: [2]int{1_000, 0}, Target: Target{Value: 300}},
+	{operation: "context-after-append", backend: "sqlite", sizes: [2]int{1_000, 0}, Target: Target{Value: 300}},
+	{operation: "fresh-process", backend: "sqlite", shapes: []string{"compacted"}, sizes: [2]int{100_000, 100_000}, Target: Target{Value: 40e6}},
+	{operation: "comb-level", backend: "sqlite", Target: Target{Ratio: 1.3}},
+	{operation: "fork-whole", backend: "sqlite", sizes: [2]int{100_000, 100_000}, Target: Target{Value: 1.2e9, Total: true}},
+	{operation: "list", backend: "sqlite", sizes: [2]int{10_000, 10_000}, Target: Target{Value: 60e6}},
+	{operation: "create", backend: "sqlite", Target: Target{Value: 500e3}},
+	{operation: "disk", backend: "sqlite", shapes: []string{"chain", "comb"}, Target: Target{Value: 780}},
+	{operation: "disk-views", backend: "sqlite", shapes: []string{"chain", "comb", "realistic"}, Target: Target{Value: 60}},
+	{operation: "stream-memory", backend: "sqlite", sizes: [2]int{100_000, 100_000}, Target: Target{Value: 60 << 20}},
+	{operation: "context-during-build", backend: "sqlite", Target: Target{Value: 5e6, P99: true}},
+
+	{operation: "append", backend: "jsonl", Target: Target{Ratio: 1.2}},
+	{operation: "branch", backend: "jsonl", sizes: [2]int{10_000, 0}, Target: Target{Value: 300}},
+	{operation: "context-again", backend: "jsonl", sizes: [2]int{10_000, 0}, Target: Target{Value: 300}},
+	{operation: "fresh-process", backend: "jsonl", shapes: []string{"chain"}, sizes: [2]int{100_000, 100_000}, Target: Target{Value: 250e6}},
+	{operation: "fork-whole", backend: "jsonl", sizes: [2]int{100_000, 100_000}, Target: Target{Value: 0.5e9, Total: true}},
+}
+
+func targetOf(r *Row) *Target {
+	for _, t := range targets {
+		from, to := t.sizes[0], t.sizes[1]
+		switch {
+		case t.operation != r.Operation, t.backend != r.Backend:
+		case len(t.shapes) > 0 && !slices.Contains(t.shapes, r.Shape):
+		case r.Size < from, to != 0 && r.Size > to:
+		default:
+			return &t.Target
+		}
+	}
+	return nil
+}
