@@ -16,6 +16,7 @@ import (
 	"github.com/sessiontree/sessiontree/bench/backend"
 	"github.com/sessiontree/sessiontree/bench/shape"
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/sqlitestore"
 )
 
 var ctx = context.Background()
@@ -69,14 +70,18 @@ func TestARunMeasuresEveryOperationOnEveryTree(t *testing.T) {
 			require.Len(t, row.Limit, len(row.Samples), "%s: samples and limit are pairs", row.Operation)
 			require.NotNil(t, row.Ratio)
 		}
-		if slices.Contains([]string{"empty", "create", "comb-level", "context-during-build", "list", "batch"}, row.Operation) {
+		if slices.Contains([]string{"empty", "create", "comb-level", "context-during-build", "list", "list-page", "batch"}, row.Operation) {
 			once[row.Operation]++
 		} else {
 			trees[row.Operation]++
 		}
 	}
 	all := len(c.Shapes) * len(c.Sizes)
+	assert.Equal(t, all, trees["rebuild-branch"])
 	for _, name := range bench.OperationNames() {
+		if name == "rebuild" {
+			continue // a row a view
+		}
 		assert.True(t, trees[name] == all || once[name] > 0, "%s is measured %d times on trees", name, trees[name])
 	}
 	for name, n := range trees {
@@ -103,7 +108,11 @@ func TestTheBackendsAreMeasuredAlike(t *testing.T) {
 	require.NoError(t, err)
 	sqlite, jsonl, memory := figures(r, "sqlite"), figures(r, "jsonl"), figures(r, "memory")
 	// What a backend does not have is left out, and nothing else.
-	assert.ElementsMatch(t, []string{"append-2-processes realistic 200", "common-ancestor realistic 200", "disk-views realistic 200", "is-ancestor realistic 200", "rebuild realistic 200"}, without(sqlite, jsonl))
+	only := []string{"append-2-processes realistic 200", "common-ancestor realistic 200", "disk-branch-set realistic 200", "is-ancestor realistic 200", "list-page chain 20"}
+	for _, view := range sqlitestore.ViewNames() {
+		only = append(only, fmt.Sprintf("rebuild-%s realistic 200", view))
+	}
+	assert.ElementsMatch(t, only, without(sqlite, jsonl))
 	assert.ElementsMatch(t, []string{"append-at-bytes realistic 200", "context-first realistic 200", "disk realistic 200", "fresh-process realistic 200", "stream-memory realistic 200"}, without(jsonl, memory))
 	assert.Empty(t, without(jsonl, sqlite))
 	assert.Empty(t, without(memory, jsonl))

@@ -15,7 +15,7 @@ type operation struct {
 // come first. Building it is measured before them, as "build".
 var operations = []operation{
 	{name: "empty", about: "nothing: what measuring costs", once: true, run: (*bed).empty},
-	{name: "disk", about: "bytes on disk an entry: in all, and of the views alone", run: (*bed).disk},
+	{name: "disk", about: "bytes on disk an entry: in all, and of the branch set alone (disk-branch-set)", run: (*bed).disk},
 
 	{name: "branch", about: "the branch of the leaf, warm", run: (*bed).branch},
 	{name: "context", about: "the context of an entry near the leaf, warm", run: (*bed).context},
@@ -27,7 +27,7 @@ var operations = []operation{
 	{name: "export", about: "the session as a file", run: (*bed).export},
 	{name: "is-ancestor", about: "whether one entry stands above another, any two", run: (*bed).isAncestor},
 	{name: "common-ancestor", about: "of any two entries", run: (*bed).commonAncestor},
-	{name: "rebuild", about: "every view anew from the log", run: (*bed).rebuild},
+	{name: "rebuild", about: "each view anew from the log (rebuild-branch, …)", run: (*bed).rebuild},
 	{name: "fork-whole", about: "a session of the whole log", run: (*bed).forkWhole},
 	{name: "fork-half", about: "a session of the branch of its middle", run: (*bed).forkHalf},
 
@@ -44,7 +44,7 @@ var operations = []operation{
 	{name: "create", about: "a session", once: true, run: (*bed).create},
 	{name: "comb-level", about: "a level of a comb as it grows: append, move back, append; against three appends", once: true, run: (*bed).combLevels},
 	{name: "context-during-build", about: "a context of 50 messages while another session is built in bulk", once: true, run: (*bed).contextDuringBuild},
-	{name: "list", about: "all sessions", once: true, run: (*bed).list},
+	{name: "list", about: "all sessions, and the first 50 (list-page)", once: true, run: (*bed).list},
 }
 
 // OperationNames are the names of all operations. One may give further rows.

@@ -24,16 +24,16 @@ func (b *bed) sizes(ctx context.Context) (map[*contender]backend.Reply, error) {
 	return sizes, nil
 }
 
-// disk tells the bytes an entry, and of ours those of the views alone. The
+// disk tells the bytes an entry, and of ours those of the branch set alone. The
 // limits hold more than the tree: they are not asked.
 func (b *bed) disk(ctx context.Context) error {
 	sizes, err := b.sizes(ctx)
 	if err != nil {
 		return err
 	}
-	all, views := b.measure("disk", BytesPerEntry), b.measure("disk-views", BytesPerEntry)
+	all, set := b.measure("disk", BytesPerEntry), b.measure("disk-branch-set", BytesPerEntry)
 	all.value = func(r backend.Reply) float64 { return float64(r.Bytes) }
-	views.value = all.value
+	set.value = all.value
 	for c, r := range sizes {
 		if c.limit {
 			continue
@@ -44,13 +44,13 @@ func (b *bed) disk(ctx context.Context) error {
 		}
 		var bytes int64
 		for table, n := range r.Tables {
-			if !backend.IsLog(table) {
+			if backend.PartOf(table) == backend.BranchSet {
 				bytes += n
 			}
 		}
-		views.take(c, backend.Reply{Bytes: bytes, Count: b.size})
+		set.take(c, backend.Reply{Bytes: bytes, Count: b.size})
 	}
 	all.done()
-	views.done()
+	set.done()
 	return nil
 }

@@ -55,9 +55,10 @@ var targets = []struct {
 	{operation: "comb-level", backend: "sqlite", Target: Target{Ratio: 1.3}},
 	{operation: "fork-whole", backend: "sqlite", sizes: [2]int{100_000, 100_000}, Target: Target{Value: 1.2e9, Total: true}},
 	{operation: "list", backend: "sqlite", sizes: [2]int{10_000, 10_000}, Target: Target{Value: 60e6}},
+	{operation: "list-page", backend: "sqlite", sizes: [2]int{10_000, 10_000}, Target: Target{Value: 5e6}},
 	{operation: "create", backend: "sqlite", Target: Target{Value: 500e3}},
 	{operation: "disk", backend: "sqlite", shapes: []string{"chain", "comb"}, Target: Target{Value: 780}},
-	{operation: "disk-views", backend: "sqlite", shapes: []string{"chain", "comb", "realistic"}, Target: Target{Value: 60}},
+	{operation: "disk-branch-set", backend: "sqlite", shapes: []string{"chain", "comb", "realistic"}, Target: Target{Value: 60}},
 	{operation: "stream-memory", backend: "sqlite", sizes: [2]int{100_000, 100_000}, Target: Target{Value: 60 << 20}},
 	{operation: "context-during-build", backend: "sqlite", Target: Target{Value: 5e6, P99: true}},
 

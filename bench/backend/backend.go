@@ -42,7 +42,7 @@ const (
 	List           Op = "list"            // all sessions; the first Limit unless it is 0
 	Stream         Op = "stream"          // read the log in order, without keeping it
 	Export         Op = "export"          // write the session as a file, to nowhere
-	Rebuild        Op = "rebuild"         // make every view anew from the log
+	Rebuild        Op = "rebuild"         // make the view View anew from the log
 	Size           Op = "size"            // bytes on disk, with those of each table
 	Peak           Op = "peak"            // the most memory that the process has held
 )
@@ -56,6 +56,7 @@ type Request struct {
 	NewSession string   `json:"newSession,omitempty"`
 	Entry      string   `json:"entry,omitempty"`
 	Other      string   `json:"other,omitempty"`
+	View       string   `json:"view,omitempty"`
 	Lines      []string `json:"lines,omitempty"`
 	Writers    int      `json:"writers,omitempty"` // 0 is 1
 	Limit      int      `json:"limit,omitempty"`
@@ -110,6 +111,9 @@ type Backend struct {
 
 	// Ours says that this module's targets are for this backend.
 	Ours bool
+
+	// Views are what Rebuild makes anew.
+	Views []string
 
 	// Open opens the store in the folder dir, or makes it.
 	Open func(ctx context.Context, dir string, o Options) (Store, error)

@@ -14,7 +14,7 @@ import (
 
 // SQLite is this module's store.
 func SQLite() Backend {
-	return Backend{Name: "sqlite", About: "this module's store, one SQLite file", Limit: BareSQL().Name, Ours: true, Open: openSQLite}
+	return Backend{Name: "sqlite", About: "this module's store, one SQLite file", Limit: BareSQL().Name, Ours: true, Views: sqlitestore.ViewNames(), Open: openSQLite}
 }
 
 const databaseName = "sessions.db"
@@ -30,12 +30,26 @@ func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
 		return nil, err
 	}
 	return &sessions{
-		repo: store,
-		find: byID,
-		size: func(ctx context.Context) (Reply, error) { return databaseSize(ctx, path) },
-		end:  store.Close,
-		open: map[string]*eventlog.Session{},
+		repo:    store,
+		find:    byID,
+		list:    func(ctx context.Context, limit int) (int, error) { return listPage(ctx, store, limit) },
+		rebuild: func(ctx context.Context, view string) error { return store.Rebuild(ctx, view) },
+		size:    func(ctx context.Context) (Reply, error) { return databaseSize(ctx, path) },
+		end:     store.Close,
+		open:    map[string]*eventlog.Session{},
 	}, nil
+}
+
+func listPage(ctx context.Context, store *sqlitestore.Store, limit int) (n int, err error) {
+	for _, err := range store.Sessions(ctx, sqlitestore.ListOptions{}) {
+		if err != nil {
+			return n, err
+		}
+		if n++; n == limit {
+			break
+		}
+	}
+	return n, nil
 }
 
 func byID(id string) (eventlog.Metadata, error) { return eventlog.Metadata{ID: id}, nil }

@@ -17,6 +17,11 @@ type sessions struct {
 
 	// find gives what the repository needs to open a session.
 	find func(id string) (eventlog.Metadata, error)
+	// list lists the first limit sessions, and all if that is 0. nil lists all with
+	// what every repository has.
+	list func(ctx context.Context, limit int) (int, error)
+	// rebuild makes a view anew, nil if there are none.
+	rebuild func(ctx context.Context, view string) error
 	// size gives the bytes on disk, nil for none.
 	size func(ctx context.Context) (Reply, error)
 	// end closes the repository, nil if there is nothing to close.
@@ -33,9 +38,12 @@ func (s *sessions) Do(ctx context.Context, r Request) (Reply, error) {
 	case Create:
 		return s.create(ctx, r)
 	case List:
-		return s.list(ctx, r)
+		return s.listed(ctx, r)
 	case Rebuild:
-		return s.rebuild(ctx)
+		if s.rebuild == nil {
+			return Reply{}, errors.ErrUnsupported
+		}
+		return timed(func() (Reply, error) { return Reply{}, s.rebuild(ctx, r.View) })
 	case Peak:
 		return peak()
 	case Size:
@@ -126,7 +134,13 @@ func (s *sessions) fork(ctx context.Context, r Request) (Reply, error) {
 	return reply, err
 }
 
-func (s *sessions) list(ctx context.Context, r Request) (Reply, error) {
+func (s *sessions) listed(ctx context.Context, r Request) (Reply, error) {
+	if s.list != nil {
+		return timed(func() (Reply, error) {
+			n, err := s.list(ctx, r.Limit)
+			return Reply{Count: n}, err
+		})
+	}
 	if r.Limit != 0 {
 		return Reply{}, errors.ErrUnsupported // a repository has no pages
 	}
@@ -134,17 +148,6 @@ func (s *sessions) list(ctx context.Context, r Request) (Reply, error) {
 		listed, err := s.repo.List(ctx, "")
 		return Reply{Count: len(listed)}, err
 	})
-}
-
-// rebuilder is a repository with views that can be made anew.
-type rebuilder interface{ Rebuild(context.Context) error }
-
-func (s *sessions) rebuild(ctx context.Context) (Reply, error) {
-	r, ok := s.repo.(rebuilder)
-	if !ok {
-		return Reply{}, errors.ErrUnsupported
-	}
-	return timed(func() (Reply, error) { return Reply{}, r.Rebuild(ctx) })
 }
 
 func (s *sessions) Close(ctx context.Context) error {

@@ -39,13 +39,29 @@ func databaseSize(ctx context.Context, path string) (r Reply, err error) {
 	return r, rows.Err()
 }
 
-// IsLog says whether a table or index of our database holds the log, rather than
-// a view that can be made again from it.
-func IsLog(table string) bool {
-	for _, prefix := range []string{"sqlite_schema", "sqlite_sequence", "events", "sessions", "guards", "audit", "tombstones", "goose", "sqlite_autoindex_sessions"} {
-		if strings.HasPrefix(table, prefix) {
-			return true
+// Part is what a table or index of our database is for.
+type Part string
+
+const (
+	Log       Part = "log"
+	BranchSet Part = "branch set" // what a branch is read by: ancestry, heads, labels
+	OtherView Part = "other view" // lists, search, analytics
+)
+
+// parts are the prefixes of names; what has none of them is of the branch set.
+var parts = map[Part][]string{
+	Log:       {"sqlite_", "events", "sessions", "guards", "audit", "tombstones", "checkpoints", "goose", "imports", "schema"},
+	OtherView: {"catalog", "usage", "tools", "messages", "search", "spend"},
+}
+
+// PartOf says what a table or index is for.
+func PartOf(table string) Part {
+	for part, prefixes := range parts {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(table, prefix) {
+				return part
+			}
 		}
 	}
-	return false
+	return BranchSet
 }

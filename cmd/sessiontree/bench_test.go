@@ -23,7 +23,7 @@ func TestBenchPrintsFiguresBesideTargets(t *testing.T) {
 	a := quickBench("--shapes", "chain")
 	require.Equal(t, exitOK, a.code, a.stderr)
 	assert.Empty(t, a.stderr)
-	for _, want := range []string{"times the limit", "branch", "disk-views", "/entry", "memory", "targets met"} {
+	for _, want := range []string{"times the limit", "branch", "disk-branch-set", "/entry", "memory", "targets met"} {
 		assert.Contains(t, a.stdout, want)
 	}
 	assert.Regexp(t, `(?m)^disk +sqlite +chain +200 .* ≤ 780 B/entry +(met|MISSED)`, a.stdout)
