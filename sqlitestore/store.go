@@ -150,7 +150,22 @@ func (s viewHost) Update(ctx context.Context, f func(ctx context.Context, tx *pr
 func (s viewHost) Appended() <-chan struct{} { return s.news.next() }
 
 // read runs f on a connection of the read pool, in one snapshot.
-func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) (err error) {
+func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) error {
+	return s.withReader(ctx, func(tx *projections.Tx) (broken bool, err error) {
+		// A cancelled BEGIN may have begun: the connection would go back into the pool
+		// inside a transaction.
+		if _, err := tx.Exec(context.WithoutCancel(ctx), "BEGIN"); err != nil {
+			return true, err
+		}
+		// The end of a read does not depend on the caller's patience.
+		defer tx.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+		return false, f(tx)
+	})
+}
+
+// withReader runs f on a connection of the read pool; one that f says is broken
+// does not go back into it.
+func (s *Store) withReader(ctx context.Context, f func(tx *projections.Tx) (broken bool, err error)) error {
 	var tx *projections.Tx
 	select {
 	case <-ctx.Done():
@@ -173,22 +188,15 @@ func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) (err
 		// Reads of a file that is taken for immutable may mix old and new.
 		return eventlog.Errorf(eventlog.StorageFailed, "%s was written to since it was opened for reading: open it again", s.db.path)
 	}
-	// A cancelled BEGIN may have begun: the connection would go back into the pool
-	// inside a transaction.
-	if _, err := tx.Exec(context.WithoutCancel(ctx), "BEGIN"); err != nil {
+	broken, err := f(tx)
+	if broken {
 		tx.CloseConn()
 		tx = nil
-		return s.db.mapError("cannot read", err)
 	}
-	// The end of a read does not depend on the caller's patience.
-	defer tx.Exec(context.WithoutCancel(ctx), "ROLLBACK")
-	if err := f(tx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return s.db.mapError("cannot read", err)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return nil
+	return s.db.mapError("cannot read", err)
 }
 
 // Close waits for the writes and reads under way, brings the asynchronous views

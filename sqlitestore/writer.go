@@ -39,6 +39,7 @@ type request struct {
 	lead chan struct{} // closed when the request is to lead the next commit
 	err  error
 
+	alone    bool      // runs by itself, outside of a transaction
 	lazy     bool      // may be lost with the power: it can be made again
 	deadline time.Time // until when it waits for another process' lock
 	panicked any       // what run panicked with: the caller's own, given back to it
@@ -72,6 +73,12 @@ func (w *writer) update(ctx context.Context, f func(ctx context.Context, tx *pro
 // the disk. What is committed later, and synced, syncs it too (SQLite's WAL).
 func (w *writer) updateLazily(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
 	return w.do(&request{ctx: ctx, run: f, lazy: true})
+}
+
+// exclusively runs f on the write connection, outside of a transaction, while
+// nobody of this process writes.
+func (w *writer) exclusively(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	return w.do(&request{ctx: ctx, run: f, alone: true})
 }
 
 func (w *writer) do(r *request) error {
@@ -142,7 +149,7 @@ func (w *writer) withdraw(r *request) bool {
 // the lead to the next.
 func (w *writer) commitNext() {
 	w.mu.Lock()
-	n := min(len(w.queue), groupLimit)
+	n := groupSize(w.queue)
 	group := append([]*request(nil), w.queue[:n]...)
 	w.queue = w.queue[n:]
 	w.mu.Unlock()
@@ -160,6 +167,19 @@ func (w *writer) commitNext() {
 	for _, r := range group {
 		close(r.done)
 	}
+}
+
+// groupSize is how many of the waiting requests one transaction takes.
+func groupSize(queue []*request) int {
+	for i, r := range queue {
+		switch {
+		case r.alone:
+			return max(i, 1)
+		case i == groupLimit:
+			return i
+		}
+	}
+	return len(queue)
 }
 
 // commit carries a group out in one transaction. If one of several fails, the
@@ -207,6 +227,9 @@ func (w *writer) transact(group []*request) error {
 	if err := w.setSync(group); err != nil {
 		return err
 	}
+	if group[0].alone {
+		return w.runAlone(group[0])
+	}
 	if err := w.begin(group); err != nil {
 		return err
 	}
@@ -221,6 +244,18 @@ func (w *writer) transact(group []*request) error {
 		return w.db.mapError("cannot commit", err)
 	}
 	return nil
+}
+
+// runAlone runs a request outside of a transaction, again while another process
+// has a lock that it needs.
+func (w *writer) runAlone(r *request) error {
+	for {
+		err := r.carryOut(w.tx)
+		if !isBusy(err) || r.ctx.Err() != nil || !time.Now().Before(r.deadline) {
+			return w.db.mapError("cannot write", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // setSync makes the next commit wait for the disk, if one of the group has to.

@@ -127,7 +127,7 @@ func files(t *testing.T, dir string) map[string]string {
 }
 
 var readers = [][]string{
-	{"list"}, {"list", "--cwd", "/"}, {"verify"},
+	{"list"}, {"list", "--cwd", "/"}, {"verify"}, {"health"},
 	{"tree", "--session", "story"}, {"branch", "--session", "story"}, {"context", "--session", "story"}, {"stats", "--session", "story"},
 }
 
@@ -210,6 +210,9 @@ func TestDatabaseUsage(t *testing.T) {
 		{[]string{"verify", "x"}, `unknown command "x"`},
 		{[]string{"rebuild", "catalog", "x"}, `there is no view "x": the views are branch, catalog`},
 		{[]string{"health", "x"}, `unknown command "x"`},
+		{[]string{"compact", "x"}, `unknown command "x"`},
+		{[]string{"backup"}, "one file to write the copy to"},
+		{[]string{"backup", "a", "b"}, "one file to write the copy to"},
 		{[]string{"list", "--after", "x"}, `--after: "x" is no place in a list of sessions`},
 		{[]string{"list", "--limit", "-1"}, "--limit is a number of sessions"},
 	} {
@@ -324,6 +327,8 @@ func TestDatabaseJSON(t *testing.T) {
 		{[]string{"fork", "--session", "story"}, []string{"session"}},
 		{[]string{"list"}, []string{"database", "sessions", "next"}},
 		{[]string{"health"}, []string{"database", "lastEvent", "walBytes", "views"}},
+		{[]string{"backup", filepath.Join(t.TempDir(), "copy.db")}, []string{"database", "backup", "bytes", "lastEvent"}},
+		{[]string{"compact"}, []string{"database", "before", "after"}},
 		{[]string{"tree", "--session", "story"}, []string{"session", "damage", "warnings", "leaf", "total", "nodes"}},
 		{[]string{"branch", "--session", "story"}, []string{"session", "damage", "from", "entries"}},
 		{[]string{"context", "--session", "story"}, []string{"session", "damage", "from", "thinkingLevel", "model", "activeToolNames", "messages"}},

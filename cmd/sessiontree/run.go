@@ -166,6 +166,8 @@ func (c *cli) execute(args []string) error {
 		c.verifyCommand(),
 		c.rebuildCommand(),
 		c.healthCommand(),
+		c.backupCommand(),
+		c.compactCommand(),
 		c.benchCommand(),
 		c.conformanceCommand(),
 	)
