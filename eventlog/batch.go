@@ -56,7 +56,9 @@ func (s Source) EntryID(taken func(id string) (bool, error)) (string, error) {
 func randomID() string {
 	var raw [4]byte
 	binary.BigEndian.PutUint32(raw[:], rand.Uint32())
-	return hex.EncodeToString(raw[:])
+	var digits [2 * len(raw)]byte
+	hex.Encode(digits[:], raw[:])
+	return string(digits[:])
 }
 
 // Draft is an entry that is not written yet. What is left empty is filled in
@@ -67,6 +69,9 @@ type Draft struct {
 	Time   string      // "" is now
 	Parent *Ref        // nil is the leaf at that time
 	Fields []js.Member // behind the four that every entry has, in Pi's order; absent ones are left out
+
+	checked Message // a message that is known to be JSON, so that it is not read again
+	role    role    // which it has
 
 	// complete sets fields that depend on what the storage chooses.
 	complete func(d *Draft, w writing)
@@ -131,7 +136,11 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 	if b.If != nil && *b.If != head {
 		return nil, false, &Error{Conflict, "the session has moved on", &ConflictError{*b.If, head}}
 	}
-	fresh := make(map[string]bool, len(b.Drafts))
+	var fresh map[string]bool // ids that the batch brings; nobody asks for the last one's
+	if len(b.Drafts) > 1 {
+		fresh = make(map[string]bool, len(b.Drafts))
+	}
+	entries = make([]Entry, 0, len(b.Drafts))
 	exists := func(id string) (bool, error) {
 		if fresh[id] {
 			return true, nil
@@ -193,7 +202,9 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 				return nil, false, err
 			}
 		}
-		fresh[e.id] = true
+		if fresh != nil {
+			fresh[e.id] = true
+		}
 		leaf = e.LeafAfter()
 		entries = append(entries, e)
 	}
@@ -203,21 +214,60 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 // entry makes the draft's entry, and refuses what would be read as another one,
 // or would spoil an answer of the session for ever: a log takes nothing back.
 func (d Draft) entry(parent Ref, dialect Dialect) (Entry, error) {
-	e, err := dialect.ParseEntry(d.encode(parent, dialect))
-	if err != nil {
-		return e, &Error{InvalidArgument, fmt.Sprintf("a draft of type %q with the id %q", d.Type, d.ID), err}
-	}
-	if d.Type == "" || e.id != d.ID || e.parent != parent || e.Type() != d.Type || e.Timestamp() != d.Time {
-		return e, Errorf(InvalidArgument, "a draft of type %q with the id %q would be read as another: text that is no UTF-8, or a field that stands twice", d.Type, d.ID)
+	e, plain := d.plainEntry(parent, dialect)
+	if !plain {
+		var err error
+		if e, err = dialect.ParseEntry(e.text); err != nil {
+			return e, &Error{InvalidArgument, fmt.Sprintf("a draft of type %q with the id %q", d.Type, d.ID), err}
+		}
+		if d.Type == "" || e.id != d.ID || e.parent != parent || e.Type() != d.Type || e.Timestamp() != d.Time {
+			return e, Errorf(InvalidArgument, "a draft of type %q with the id %q would be read as another: text that is no UTF-8, or a field that stands twice", d.Type, d.ID)
+		}
 	}
 	for _, c := range requires[e.kind] {
-		v := e.Get(c.field)
+		v := e.Message().Value
+		if c.field != "message" {
+			v = e.Get(c.field)
+		}
 		if kind := v.Kind(); kind == c.kind || (c.orNone && v.Nullish()) {
 			continue
 		}
 		return e, Errorf(InvalidArgument, "a draft of type %q: %s is %s, not %s", d.Type, c.field, v.Kind(), c.kind)
 	}
 	return e, nil
+}
+
+// plainEntry is the draft's entry as [ParseEntry] would read its text, without
+// reading all of it again: what we wrote is known, and only the fields' values
+// are checked, because a host may call any text a checked one. ok is false where
+// more may be wrong; then only the text counts.
+func (d Draft) plainEntry(parent Ref, dialect Dialect) (e Entry, ok bool) {
+	e = d.encode(parent, dialect)
+	e.kind, e.parent = kindOf(string(d.Type)), parent
+	ok = e.kind != kindOther && e.kind != kindLeaf && !dialect.rules().idBehindFields(d.Type) && d.ID != "" && d.Time != "" &&
+		js.IsPlain(d.ID) && js.IsPlain(parent.id) && js.IsPlain(d.Time)
+	for _, f := range d.Fields {
+		text := f.Value.JSON()
+		if text == "" {
+			continue
+		}
+		var end int
+		var err error
+		switch f.Key {
+		case "type", "id", "parentId", "timestamp":
+			return e, false
+		case "message":
+			if end, e.role = len(text), d.role; f.Value != d.checked.Value {
+				end, e.role, err = skipMessage(text, 0)
+			}
+		default:
+			end, err = js.Skip(text, 0)
+		}
+		if err != nil || end != len(text) || js.IsBlank(text[:1]) {
+			return e, false
+		}
+	}
+	return e, ok
 }
 
 // requires is what a type's entries must hold. Files may hold anything; then Pi
@@ -247,6 +297,9 @@ func (e Entry) names() Ref {
 // retried gives the entries of a batch that was written before: all of them, each
 // as the batch would write it.
 func (b Batch) retried(v View) ([]Entry, error) {
+	if len(b.Drafts) == 0 || b.Drafts[0].ID == "" {
+		return nil, nil
+	}
 	var entries []Entry
 	seen := map[string]bool{}
 	for i, d := range b.Drafts {
@@ -274,7 +327,7 @@ func (b Batch) retried(v View) ([]Entry, error) {
 		if d.complete != nil {
 			d.complete(&d, writing{e.id, d.Time, parent})
 		}
-		if d.encode(parent, v.Dialect()) != e.text || !follows || seen[d.ID] {
+		if d.encode(parent, v.Dialect()).text != e.text || !follows || seen[d.ID] {
 			return nil, alreadyExists(d.ID)
 		}
 		seen[d.ID] = true
@@ -287,24 +340,39 @@ func alreadyExists(id string) *Error {
 	return Errorf(AlreadyExists, "Entry %s exists already with other content", id)
 }
 
-// encode is the entry's text, as Pi writes it.
-func (d Draft) encode(parent Ref, dialect Dialect) string {
-	buf := make([]byte, 0, 512)
-	buf = append(buf, `{"type":`...)
-	buf = js.AppendQuote(buf, string(d.Type))
+// encode writes the entry's text, as Pi writes it. Of the entry it gives the text
+// and the places in it alone.
+func (d Draft) encode(parent Ref, dialect Dialect) (e Entry) {
+	var buf [1024]byte
+	b := append(buf[:0], `{"type":`...)
+	b = js.AppendQuote(b, string(d.Type))
 	if dialect.rules().idBehindFields(d.Type) {
 		fields := append(slices.Clone(d.Fields), field("id", js.Text(d.ID)), field("parentId", parent.Value()), field("timestamp", js.Text(d.Time)))
-		return string(js.AppendFields(buf, fields...))
+		e.text = string(js.AppendFields(b, fields...))
+		return e
 	}
-	buf = append(buf, `,"id":`...)
-	buf = js.AppendQuote(buf, d.ID)
-	if p := parent.Value(); p.Exists() {
-		buf = append(buf, `,"parentId":`...)
-		buf = append(buf, p.JSON()...)
+	b = append(b, `,"id":`...)
+	id := len(b)
+	b = js.AppendQuote(b, d.ID)
+	idEnd := len(b)
+	if !parent.IsNone() && js.IsPlain(parent.id) { // as a rule
+		b = append(append(append(b, `,"parentId":"`...), parent.id...), '"')
+	} else if p := parent.Value(); p.Exists() {
+		b = append(append(b, `,"parentId":`...), p.JSON()...)
 	}
-	buf = append(buf, `,"timestamp":`...)
-	buf = js.AppendQuote(buf, d.Time)
-	return string(js.AppendFields(buf, d.Fields...))
+	b = append(b, `,"timestamp":`...)
+	e.stampStart = uint32(len(b))
+	b = js.AppendQuote(b, d.Time)
+	e.stampEnd = uint32(len(b))
+	for _, f := range d.Fields {
+		b = js.AppendField(b, f)
+		if f.Key == "message" && f.Value.Exists() {
+			e.messageStart, e.messageEnd = uint32(len(b)-len(f.Value.JSON())), uint32(len(b))
+		}
+	}
+	e.text = string(append(b, '}'))
+	e.id = e.text[id+1 : idEnd-1] // as it stands there, so that it is kept once
+	return e
 }
 
 // WithID sets the id, so that an append can be retried safely.
@@ -326,7 +394,12 @@ func draft(t Type, fields ...js.Member) Draft {
 func field(key string, v js.Value) js.Member { return js.Member{Key: key, Value: v} }
 
 // MessageDraft is a message entry.
-func MessageDraft(m Message) Draft { return draft(TypeMessage, field("message", m.Value)) }
+func MessageDraft(m Message) Draft {
+	if !js.IsCanonical(m.Value) {
+		return draft(TypeMessage, field("message", m.Value))
+	}
+	return Draft{Type: TypeMessage, Fields: []js.Member{field("message", m.Value)}, checked: m, role: m.canonicalRole()}
+}
 
 // ThinkingLevelDraft sets the thinking level of what follows; any text passes.
 func ThinkingLevelDraft(level string) Draft {

@@ -183,16 +183,9 @@ func parseEntry(text string) (Entry, error) {
 	}
 	var typ, id, parent, target js.Value
 	end, err := js.WalkObject(text, 0, func(key string, at int) (int, error) {
-		if key == "message" && text[at:] != "" && text[at] == '{' {
-			var r js.Value
-			end, err := js.WalkObject(text, at, func(key string, at int) (int, error) {
-				end, err := js.Skip(text, at)
-				if err == nil && key == "role" {
-					r = js.Trusted(text[at:end])
-				}
-				return end, err
-			})
-			e.messageStart, e.messageEnd, e.role = uint32(at), uint32(end), roleOf(r)
+		if key == "message" {
+			end, role, err := skipMessage(text, at)
+			e.messageStart, e.messageEnd, e.role = uint32(at), uint32(end), role
 			return end, err
 		}
 		end, err := js.Skip(text, at)
@@ -211,8 +204,6 @@ func parseEntry(text string) (Entry, error) {
 			e.stampStart, e.stampEnd = uint32(at), uint32(end)
 		case "targetId":
 			target = v
-		case "message":
-			e.messageStart, e.messageEnd, e.role = uint32(at), uint32(end), roleOther
 		}
 		return end, nil
 	})
@@ -244,6 +235,24 @@ func parseEntry(text string) (Entry, error) {
 		return e, Errorf(InvalidEntry, "has invalid targetId")
 	}
 	return e, nil
+}
+
+// skipMessage checks the value at text[at] as [js.Skip] does, and finds the role
+// that it has as a message.
+func skipMessage(text string, at int) (end int, r role, err error) {
+	if at == len(text) || text[at] != '{' {
+		end, err = js.Skip(text, at)
+		return end, roleOther, err
+	}
+	var v js.Value
+	end, err = js.WalkObject(text, at, func(key string, at int) (int, error) {
+		end, err := js.Skip(text, at)
+		if err == nil && key == "role" {
+			v = js.Trusted(text[at:end])
+		}
+		return end, err
+	})
+	return end, roleOf(v), err
 }
 
 // TrustedEntry reads an entry whose text [ParseEntry] took before, and was kept

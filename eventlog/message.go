@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"strings"
 	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -75,6 +76,16 @@ func (m Message) Role() string {
 	return s
 }
 
+// canonicalRole is the role of a message that is canonical: no key stands twice
+// there, and the role comes first as a rule.
+func (m Message) canonicalRole() role {
+	const first = `{"role":`
+	if text := m.JSON(); strings.HasPrefix(text, first) {
+		return roleOf(js.Trusted(text[len(first):js.SkipChecked(text, len(first))]))
+	}
+	return roleOf(m.Get("role"))
+}
+
 // Time is the message's time in milliseconds since 1970, and whether it has one.
 func (m Message) Time() (ms float64, ok bool) { return m.Get("timestamp").Float() }
 
@@ -90,12 +101,16 @@ func (m Message) PlainText() string {
 
 // UserMessage makes a message of role user with one text block.
 func UserMessage(text string, at time.Time) Message {
-	return Message{js.Fields(
-		js.Member{Key: "role", Value: js.Text(RoleUser)},
-		js.Member{Key: "content", Value: textBlocks(text)},
-		js.Member{Key: "timestamp", Value: js.Num(float64(at.UnixMilli()))},
-	)}
+	var buf [messageSize]byte
+	b := append(buf[:0], `{"role":"user","content":`...)
+	b = appendTextBlocks(b, text)
+	b = append(b, `,"timestamp":`...)
+	b = js.AppendNumber(b, float64(at.UnixMilli()))
+	return Message{js.Trusted(string(append(b, '}')))}
 }
+
+// messageSize is what most messages have room in while they are made.
+const messageSize = 512
 
 // Usage is what a response cost. Cost is in the currency that the host counts
 // in (Pi: US dollars); the rest are tokens.
@@ -104,20 +119,15 @@ type Usage struct {
 	Cost                                 float64
 }
 
-// value has Pi's fields.
-func (u Usage) value() js.Value {
-	n := js.Num
-	return js.Fields(
-		js.Member{Key: "input", Value: n(u.Input)},
-		js.Member{Key: "output", Value: n(u.Output)},
-		js.Member{Key: "cacheRead", Value: n(u.CacheRead)},
-		js.Member{Key: "cacheWrite", Value: n(u.CacheWrite)},
-		js.Member{Key: "totalTokens", Value: n(u.Input + u.Output + u.CacheRead + u.CacheWrite)},
-		js.Member{Key: "cost", Value: js.Fields(
-			js.Member{Key: "input", Value: n(0)}, js.Member{Key: "output", Value: n(0)},
-			js.Member{Key: "cacheRead", Value: n(0)}, js.Member{Key: "cacheWrite", Value: n(0)},
-			js.Member{Key: "total", Value: n(u.Cost)})},
-	)
+// append writes Pi's fields.
+func (u Usage) append(b []byte) []byte {
+	b = js.AppendNumber(append(b, `{"input":`...), u.Input)
+	b = js.AppendNumber(append(b, `,"output":`...), u.Output)
+	b = js.AppendNumber(append(b, `,"cacheRead":`...), u.CacheRead)
+	b = js.AppendNumber(append(b, `,"cacheWrite":`...), u.CacheWrite)
+	b = js.AppendNumber(append(b, `,"totalTokens":`...), u.Input+u.Output+u.CacheRead+u.CacheWrite)
+	b = append(b, `,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":`...)
+	return append(js.AppendNumber(b, u.Cost), "}}"...)
 }
 
 // usageOf reads a usage that is whole: all five numbers are there. Pi counts no
@@ -216,18 +226,24 @@ func (m Message) AsToolResult() (ToolResult, bool) {
 
 // textBlocks is the content that is one text block.
 func textBlocks(text string) js.Value {
-	return js.List(js.Fields(js.Member{Key: "type", Value: js.Text("text")}, js.Member{Key: "text", Value: js.Text(text)}))
+	return js.Trusted(string(appendTextBlocks(make([]byte, 0, len(text)+32), text)))
+}
+
+// appendTextBlocks writes the content that is one text block.
+func appendTextBlocks(b []byte, text string) []byte {
+	b = append(b, `[{"type":"text","text":`...)
+	return append(js.AppendQuote(b, text), "}]"...)
 }
 
 // AssistantMessage makes a message of role assistant with one text block.
 func AssistantMessage(text, provider, model string, usage Usage, at time.Time) Message {
-	return Message{js.Fields(
-		js.Member{Key: "role", Value: js.Text(RoleAssistant)},
-		js.Member{Key: "content", Value: textBlocks(text)},
-		js.Member{Key: "provider", Value: js.Text(provider)},
-		js.Member{Key: "model", Value: js.Text(model)},
-		js.Member{Key: "usage", Value: usage.value()},
-		js.Member{Key: "stopReason", Value: js.Text("stop")},
-		js.Member{Key: "timestamp", Value: js.Num(float64(at.UnixMilli()))},
-	)}
+	var buf [messageSize]byte
+	b := append(buf[:0], `{"role":"assistant","content":`...)
+	b = appendTextBlocks(b, text)
+	b = js.AppendQuote(append(b, `,"provider":`...), provider)
+	b = js.AppendQuote(append(b, `,"model":`...), model)
+	b = usage.append(append(b, `,"usage":`...))
+	b = append(b, `,"stopReason":"stop","timestamp":`...)
+	b = js.AppendNumber(b, float64(at.UnixMilli()))
+	return Message{js.Trusted(string(append(b, '}')))}
 }

@@ -109,9 +109,10 @@ func Entries(v Value) (members []Member, ok bool) {
 	return members, true
 }
 
-// Canonical is v as JSON.stringify(JSON.parse(text)) would write it.
+// Canonical is v as JSON.stringify(JSON.parse(text)) would write it. What is
+// written so already, as most values are, costs a scan and no allocation.
 func Canonical(v Value) Value {
-	if v.text == "" {
+	if v.text == "" || IsCanonical(v) {
 		return v
 	}
 	return Value{string(AppendCanonical(make([]byte, 0, len(v.text)), v))}

@@ -19,28 +19,37 @@ const (
 // outside what a Date can hold (271821 BC to 275760), toISOString would throw;
 // ISO goes on in the same form.
 func ISO(t time.Time) string {
+	var b [len("+002026-01-02T03:04:05.678Z")]byte
+	return string(AppendISO(b[:0], t))
+}
+
+// AppendISO is [ISO] behind what dst ends with.
+func AppendISO(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
-	b := make([]byte, 0, len("+002026-01-02T03:04:05.678Z"))
+	hour, minute, second := t.Clock()
 	switch {
 	case year < 0:
-		b = appendPadded(append(b, '-'), -year, 6)
+		dst = appendPadded(append(dst, '-'), -year, 6)
 	case year > 9999:
-		b = appendPadded(append(b, '+'), year, 6)
+		dst = appendPadded(append(dst, '+'), year, 6)
 	default:
-		b = appendPadded(b, year, 4)
+		dst = appendPadded(dst, year, 4)
 	}
-	b = appendPadded(append(b, '-'), int(month), 2)
-	b = appendPadded(append(b, '-'), day, 2)
-	b = appendPadded(append(b, 'T'), t.Hour(), 2)
-	b = appendPadded(append(b, ':'), t.Minute(), 2)
-	b = appendPadded(append(b, ':'), t.Second(), 2)
-	b = appendPadded(append(b, '.'), t.Nanosecond()/1e6, 3)
-	return string(append(b, 'Z'))
+	dst = appendPadded(append(dst, '-'), int(month), 2)
+	dst = appendPadded(append(dst, '-'), day, 2)
+	dst = appendPadded(append(dst, 'T'), hour, 2)
+	dst = appendPadded(append(dst, ':'), minute, 2)
+	dst = appendPadded(append(dst, ':'), second, 2)
+	dst = appendPadded(append(dst, '.'), t.Nanosecond()/1e6, 3)
+	return append(dst, 'Z')
 }
 
 // appendPadded appends n in decimal, with zeros up to width digits.
 func appendPadded(dst []byte, n, width int) []byte {
+	if width == 2 {
+		return append(dst, byte('0'+n/10), byte('0'+n%10))
+	}
 	var digits [20]byte
 	i := len(digits)
 	for ; n > 0 || width > 0; width-- {

@@ -13,12 +13,8 @@ const hexDigits = "0123456789abcdef"
 func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(s); {
+	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, i) {
 		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
-		}
 		if c >= utf8.RuneSelf {
 			r, n := decodeWTF8(s[i:])
 			switch {

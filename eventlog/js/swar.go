@@ -27,4 +27,24 @@ func stopMask(w uint64) uint64 {
 		((w - 0x20*ones) &^ w & highs)
 }
 
+// IsPlain says whether s is ASCII that a JSON string holds as it is.
+func IsPlain(s string) bool { return skipPlain(s, 0) == len(s) }
+
+// skipPlain is the offset of the first byte from i on that is no ASCII, or one of
+// those that stopMask marks. Where no byte is above ASCII, a borrow alone tells.
+func skipPlain(s string, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		w := load8(s, i)
+		quote := w ^ ('"' * ones)
+		slash := w ^ ('\\' * ones)
+		if stops := (w | (w - 0x20*ones) | (quote - ones) | (slash - ones)) & highs; stops != 0 {
+			return i + firstByte(stops)
+		}
+	}
+	for i < len(s) && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\' && s[i] < 0x80 {
+		i++
+	}
+	return i
+}
+
 func firstByte(mask uint64) int { return bits.TrailingZeros64(mask) >> 3 }

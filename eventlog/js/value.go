@@ -104,17 +104,23 @@ func Fields(members ...Member) Value {
 // closes it. Absent values are left out.
 func AppendFields(dst []byte, members ...Member) []byte {
 	for _, m := range members {
-		if m.Value.text == "" {
-			continue
-		}
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = AppendQuote(dst, m.Key)
-		dst = append(dst, ':')
-		dst = append(dst, m.Value.text...)
+		dst = AppendField(dst, m)
 	}
 	return append(dst, '}')
+}
+
+// AppendField writes a member behind what dst ends with: an opened object, or a
+// member of it. An absent value is left out.
+func AppendField(dst []byte, m Member) []byte {
+	if m.Value.text == "" {
+		return dst
+	}
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = AppendQuote(dst, m.Key)
+	dst = append(dst, ':')
+	return append(dst, m.Value.text...)
 }
 
 // JSON is the text of the value; empty if it is absent.

@@ -111,49 +111,6 @@ func BenchmarkForkWhole(b *testing.B) {
 	perEntry(b, benchEntries)
 }
 
-// BenchmarkAppend times an append beside the bare write of the same bytes, turn
-// by turn, and reports the ratio.
-func BenchmarkAppend(b *testing.B) {
-	for _, sync := range []bool{true, false} {
-		b.Run(fmt.Sprintf("sync=%v", sync), func(b *testing.B) {
-			s, err := jsonl.Open(context.Background(), benchFile(b, 1000), jsonl.Options{NoSync: !sync})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer s.Close()
-			bare, err := os.OpenFile(filepath.Join(b.TempDir(), "bare"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer bare.Close()
-			session := eventlog.NewSession(s)
-			var ours, theirs time.Duration
-			for i := 0; b.Loop(); i++ {
-				m := benchMessage(i)
-				start := time.Now()
-				e, err := session.AppendMessage(context.Background(), m)
-				if err != nil {
-					b.Fatal(err)
-				}
-				ours += time.Since(start)
-				line := []byte(e.JSON() + "\n")
-				start = time.Now()
-				if _, err := bare.Write(line); err != nil {
-					b.Fatal(err)
-				}
-				if sync {
-					if err := bare.Sync(); err != nil {
-						b.Fatal(err)
-					}
-				}
-				theirs += time.Since(start)
-			}
-			b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N), "ours-ns/op")
-			b.ReportMetric(float64(ours)/float64(theirs), "×bare")
-		})
-	}
-}
-
 // TestMain lets the test binary stand in for a host: a process that opens the
 // file named in the environment and builds its context.
 func TestMain(m *testing.M) {

@@ -127,8 +127,8 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 	for _, p := range results {
 		n += len(p.entries)
 	}
-	c.Entries = make([]eventlog.Entry, 0, n+n/8+8) // with room for appends
-	lines := 1                                     // the header
+	c.Entries = make([]eventlog.Entry, 0, n)
+	lines := 1 // the header
 	for _, p := range results {
 		if p.bad != nil {
 			return Contents{}, badLine(path, lines+p.badLine, p.bad)

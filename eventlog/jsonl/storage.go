@@ -32,6 +32,7 @@ type Storage struct {
 	wrote bool        // whether this handle wrote to it since then
 	file  File        // open and locked once the session was appended to
 	tail  tail
+	buf   []byte // what the last append wrote; the next one's memory
 	// failed is what a write that failed may have left behind tail, because it
 	// could not be taken back; nil if nothing. It is taken back before the next
 	// append.
@@ -81,37 +82,25 @@ func (s *Storage) fail(what string, err error) error {
 // holds all that the file holds.
 func (s *Storage) lock(context.Context) error {
 	if s.file == nil {
-		f, err := s.o.openFile(s.path, os.O_RDWR|os.O_APPEND, 0)
-		if err != nil {
-			if os.IsNotExist(err) {
-				return s.deleted()
-			}
-			return s.fail("cannot open it for writing", err)
-		}
-		ok, err := osfile.TryLock(f.Fd())
-		if err == nil && !ok {
-			err = eventlog.Errorf(eventlog.Busy, "Session file %s is being written by another process or handle", s.path)
-		} else if err != nil {
-			err = s.fail("cannot lock it", err)
-		}
-		if err != nil {
-			f.Close()
+		if err := s.openLocked(); err != nil {
 			return err
 		}
-		s.file = f
 	}
-	info, err := s.file.Stat()
-	if err != nil {
-		return s.fail("cannot look at it", err)
-	}
-	switch named, err := os.Stat(s.path); {
+	// By its path, not by the handle: the file that is open may be there no more.
+	info, err := os.Stat(s.path)
+	switch {
 	case os.IsNotExist(err):
 		s.close()
 		return s.deleted()
 	case err != nil:
 		return s.fail("cannot look at it", err)
-	case !os.SameFile(named, info) || !os.SameFile(named, s.was):
+	case !os.SameFile(info, s.was):
 		return s.changed("was replaced by another")
+	}
+	if info.Size() != s.tail.size { // a name may lag behind what the handle knows
+		if info, err = s.file.Stat(); err != nil {
+			return s.fail("cannot look at it", err)
+		}
 	}
 	size := info.Size()
 	if touched := !s.wrote && !info.ModTime().Equal(s.was.ModTime()); touched && size == s.tail.size && !s.tail.torn() {
@@ -133,6 +122,37 @@ func (s *Storage) lock(context.Context) error {
 		// its place.
 		return s.catchUp(size)
 	}
+	return nil
+}
+
+// openLocked opens the file to write, if it is the one that was read and nobody
+// else writes to it.
+func (s *Storage) openLocked() error {
+	f, err := s.o.openFile(s.path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return s.deleted()
+		}
+		return s.fail("cannot open it for writing", err)
+	}
+	ok, err := osfile.TryLock(f.Fd())
+	if err == nil && !ok {
+		err = eventlog.Errorf(eventlog.Busy, "Session file %s is being written by another process or handle", s.path)
+	} else if err != nil {
+		err = s.fail("cannot lock it", err)
+	}
+	if err == nil {
+		if info, statErr := f.Stat(); statErr != nil {
+			err = s.fail("cannot look at it", statErr)
+		} else if !os.SameFile(info, s.was) {
+			err = s.changed("was replaced by another")
+		}
+	}
+	if err != nil {
+		f.Close()
+		return err
+	}
+	s.file = f
 	return nil
 }
 
@@ -223,12 +243,15 @@ func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
 	if err := s.cutTornTail(); err != nil {
 		return err
 	}
-	buf := make([]byte, 0, size)
+	buf := slices.Grow(s.buf[:0], size)
 	if s.tail.open {
 		buf = append(buf, '\n')
 	}
 	for _, e := range entries {
 		buf = appendLine(buf, e)
+	}
+	if cap(buf) <= maxKeptBuffer {
+		s.buf = buf
 	}
 	s.wrote = true
 	err := writeAll(s.file, buf)
@@ -250,6 +273,9 @@ func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
 	return nil
 }
 
+// maxKeptBuffer is how large a buffer may be that is kept for the next append.
+const maxKeptBuffer = 64 << 10
+
 func appendLine(dst []byte, e eventlog.Entry) []byte {
 	return append(append(dst, e.Line()...), '\n')
 }
@@ -262,7 +288,7 @@ func (s *Storage) takeBack(failed []byte) error {
 		err = s.file.Sync()
 	}
 	if s.failed = nil; err != nil {
-		s.failed = failed
+		s.failed = bytes.Clone(failed)
 	}
 	return err
 }

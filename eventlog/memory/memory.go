@@ -5,7 +5,6 @@ package memory
 import (
 	"context"
 	"iter"
-	"slices"
 	"sync"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -23,7 +22,7 @@ type Options struct {
 	// Write, if not nil, makes entries durable before the storage takes them: one
 	// call an append, one at a time. When it fails the append fails, and the
 	// storage is as before. Where moves are not logged (see [eventlog.Entry.IsMove])
-	// they are among them.
+	// they are among them. It must not keep the slice.
 	Write func(ctx context.Context, entries []eventlog.Entry) error
 
 	// Lock, if not nil, is called before each append reads the leaf, and may bring
@@ -43,7 +42,7 @@ type Storage struct {
 
 	mu      sync.RWMutex // guards what follows
 	closed  bool
-	entries []eventlog.Entry
+	log     log
 	byID    map[string]int32 // the last entry with the id
 	parents []int32          // index of each entry's parent, or one of the two below
 	// missing are the parents that no entry has had so far.
@@ -53,12 +52,12 @@ type Storage struct {
 	irregular bool
 	leaf      eventlog.Ref
 	labels    map[string]string
-	name      int // index of the last session_info entry, -1 for none
+	name      int32 // index of the last session_info entry, -1 for none
 
 	statsMu  sync.Mutex // guards what follows; taken after mu
 	stats    eventlog.Stats
 	statsErr error
-	counted  int // how many entries the stats hold
+	counted  int32 // how many entries the stats hold
 }
 
 const (
@@ -74,13 +73,15 @@ func New(meta eventlog.Metadata, entries []eventlog.Entry, o Options) *Storage {
 	}
 	s := &Storage{
 		meta: meta, o: o, name: -1,
-		entries: entries[:0],
-		parents: make([]int32, 0, cap(entries)),
+		log:     log{first: entries},
+		parents: make([]int32, 0, len(entries)+page),
 		byID:    make(map[string]int32, len(entries)),
 		labels:  map[string]string{},
 		missing: map[string]bool{},
 	}
-	s.take(entries)
+	for ; s.log.n < len(entries); s.log.n++ {
+		s.index(&entries[s.log.n])
+	}
 	if o.Leaf != nil {
 		s.leaf = *o.Leaf
 	}
@@ -98,54 +99,54 @@ func (s *Storage) MoveLeaf(to eventlog.Ref) { s.Load([]eventlog.Entry{eventlog.M
 func (s *Storage) Load(entries []eventlog.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.take(entries)
+	for i := range entries {
+		if e := &entries[i]; e.IsMove() {
+			s.leaf = e.LeafAfter()
+		} else {
+			s.index(e)
+			s.log.add(*e)
+		}
+	}
 }
 
-// take adds entries to the indices.
-func (s *Storage) take(entries []eventlog.Entry) {
-	for _, e := range entries {
-		if e.IsMove() {
-			s.leaf = e.LeafAfter()
-			continue
+// index takes the entry that the log is about to have into the indices.
+func (s *Storage) index(e *eventlog.Entry) {
+	at := int32(s.log.len())
+	parent := int32(isRoot)
+	if p := e.Parent().ID(); !e.IsRoot() {
+		if at > 0 && s.log.at(at-1).ID() == p {
+			parent = at - 1 // the usual case needs no look-up
+		} else if found, ok := s.byID[p]; ok {
+			parent = found
+		} else {
+			parent = isAHole
+			s.missing[p] = true
 		}
-		at := int32(len(s.entries))
-		parent := int32(isRoot)
-		if p := e.Parent().ID(); !e.IsRoot() {
-			if at > 0 && s.entries[at-1].ID() == p {
-				parent = at - 1 // the usual case needs no look-up
-			} else if found, ok := s.byID[p]; ok {
-				parent = found
-			} else {
-				parent = isAHole
-				s.missing[p] = true
-			}
-		}
-		if len(s.missing) > 0 && s.missing[e.ID()] {
-			s.irregular = true
-		}
-		known := len(s.byID)
-		s.byID[e.ID()] = at
-		if len(s.byID) == known {
-			s.irregular = true
-		}
-		s.entries = append(s.entries, e)
-		s.parents = append(s.parents, parent)
-		switch e.Type() {
-		case eventlog.TypeLabel:
-			// A label that is no text is refused when the file is opened strictly, and
-			// else changes nothing.
-			if target, label, ok, err := s.Dialect().Label(e); err == nil && ok {
-				if label == "" {
-					delete(s.labels, target)
-				} else {
-					s.labels[target] = label
-				}
-			}
-		case eventlog.TypeSessionInfo:
-			s.name = int(at)
-		}
-		s.leaf = e.LeafAfter()
 	}
+	if len(s.missing) > 0 && s.missing[e.ID()] {
+		s.irregular = true
+	}
+	known := len(s.byID)
+	s.byID[e.ID()] = at
+	if len(s.byID) == known {
+		s.irregular = true
+	}
+	s.parents = append(s.parents, parent)
+	switch e.Type() {
+	case eventlog.TypeLabel:
+		// A label that is no text is refused when the file is opened strictly, and
+		// else changes nothing.
+		if target, label, ok, err := s.Dialect().Label(*e); err == nil && ok {
+			if label == "" {
+				delete(s.labels, target)
+			} else {
+				s.labels[target] = label
+			}
+		}
+	case eventlog.TypeSessionInfo:
+		s.name = at
+	}
+	s.leaf = e.LeafAfter()
 }
 
 var errClosed = eventlog.Errorf(eventlog.Closed, "the session is closed")
@@ -172,7 +173,7 @@ func (s *Storage) Metadata(ctx context.Context) (m eventlog.Metadata, err error)
 // Head implements [eventlog.Storage].
 func (s *Storage) Head(ctx context.Context) (h eventlog.Head, err error) {
 	err = s.read(ctx, func() error {
-		h = eventlog.Head{Leaf: s.leaf, N: len(s.entries)}
+		h = eventlog.Head{Leaf: s.leaf, N: s.log.len()}
 		if _, ok := s.byID[s.leaf.ID()]; !ok && !s.leaf.IsNone() {
 			return eventlog.EntryNotFound(eventlog.InvalidSession, s.leaf.ID())
 		}
@@ -188,14 +189,11 @@ func (s *Storage) Entry(ctx context.Context, id string) (e eventlog.Entry, err e
 		if !ok {
 			return eventlog.EntryNotFound(eventlog.NotFound, id)
 		}
-		e = s.entries[at]
+		e = *s.log.at(at)
 		return nil
 	})
 	return e, err
 }
-
-// page is how many entries Entries takes at a time.
-const page = 512
 
 // Entries implements [eventlog.Storage]. Entries that are appended while the
 // sequence runs are part of it.
@@ -208,8 +206,8 @@ func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[event
 		for limit > 0 {
 			var entries []eventlog.Entry
 			err := s.read(ctx, func() error {
-				if after < len(s.entries) {
-					entries = s.entries[after:min(len(s.entries), after+min(limit, page))]
+				if after < s.log.len() {
+					entries = s.log.from(after, limit)
 				}
 				return nil
 			})
@@ -234,9 +232,9 @@ func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[event
 // Find implements [eventlog.Storage].
 func (s *Storage) Find(ctx context.Context, t eventlog.Type) (found []eventlog.Entry, err error) {
 	err = s.read(ctx, func() error {
-		for _, e := range s.entries {
-			if e.Type() == t {
-				found = append(found, e)
+		for i := range int32(s.log.len()) {
+			if e := s.log.at(i); e.Type() == t {
+				found = append(found, *e)
 			}
 		}
 		return nil
@@ -255,7 +253,7 @@ func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []event
 			return eventlog.EntryNotFound(eventlog.NotFound, from.ID())
 		}
 		if s.irregular {
-			branch, err = s.Dialect().Walk(s.entries[at], len(s.entries), s.lookup)
+			branch, err = s.Dialect().Walk(*s.log.at(at), s.log.len(), s.lookup)
 			return err
 		}
 		branch, err = s.follow(at)
@@ -272,17 +270,17 @@ func (s *Storage) follow(at int32) ([]eventlog.Entry, error) {
 	for {
 		path = append(path, at)
 		parent := s.parents[at]
-		if cut.Stops(s.entries[at]) || parent == isRoot || parent == isAHole && s.Dialect().HoleEnds() {
+		if cut.Stops(*s.log.at(at)) || parent == isRoot || parent == isAHole && s.Dialect().HoleEnds() {
 			break
 		}
 		if parent == isAHole {
-			return nil, eventlog.EntryNotFound(eventlog.InvalidSession, s.entries[at].Parent().ID())
+			return nil, eventlog.EntryNotFound(eventlog.InvalidSession, s.log.at(at).Parent().ID())
 		}
 		at = parent
 	}
 	branch := make([]eventlog.Entry, len(path))
 	for i, at := range path {
-		branch[len(path)-1-i] = s.entries[at]
+		branch[len(path)-1-i] = *s.log.at(at)
 	}
 	return branch, nil
 }
@@ -292,7 +290,7 @@ func (s *Storage) lookup(id string) (eventlog.Entry, bool, error) {
 	if !ok {
 		return eventlog.Entry{}, false, nil
 	}
-	return s.entries[at], true, nil
+	return *s.log.at(at), true, nil
 }
 
 // Label implements [eventlog.Storage].
@@ -317,7 +315,7 @@ func (s *Storage) Labels(ctx context.Context) (labels map[string]string, err err
 func (s *Storage) Name(ctx context.Context) (name string, err error) {
 	err = s.read(ctx, func() error {
 		if s.name >= 0 {
-			name, err = s.Dialect().Name(s.entries[s.name])
+			name, err = s.Dialect().Name(*s.log.at(s.name))
 		}
 		return err
 	})
@@ -330,8 +328,8 @@ func (s *Storage) Stats(ctx context.Context) (stats eventlog.Stats, err error) {
 	err = s.read(ctx, func() error {
 		s.statsMu.Lock()
 		defer s.statsMu.Unlock()
-		for s.statsErr == nil && s.counted < len(s.entries) {
-			s.statsErr = s.Dialect().Count(&s.stats, s.entries[s.counted])
+		for s.statsErr == nil && int(s.counted) < s.log.len() {
+			s.statsErr = s.Dialect().Count(&s.stats, *s.log.at(s.counted))
 			s.counted++
 		}
 		stats = s.stats
@@ -348,12 +346,15 @@ func (s *Storage) Stats(ctx context.Context) (stats eventlog.Stats, err error) {
 type view struct{ *Storage }
 
 func (v view) Tip() (eventlog.Head, error) {
-	return eventlog.Head{Leaf: v.leaf, N: len(v.entries)}, nil
+	return eventlog.Head{Leaf: v.leaf, N: v.log.len()}, nil
 }
 
 func (v view) Lookup(id string) (eventlog.Entry, bool, error) { return v.lookup(id) }
 
 func (v view) Exists(id string) (bool, error) {
+	if n := v.log.len(); n > 0 && v.log.at(int32(n-1)).ID() == id {
+		return true, nil // the leaf, as a rule
+	}
 	_, ok := v.byID[id]
 	return ok, nil
 }
@@ -370,7 +371,7 @@ func (s *Storage) Append(ctx context.Context, b eventlog.Batch) (entries []event
 	if err != nil {
 		return nil, err
 	}
-	return slices.Clone(entries), nil
+	return entries, nil
 }
 
 // AppendRaw implements [eventlog.Storage].
@@ -382,8 +383,11 @@ func (s *Storage) AppendRaw(ctx context.Context, entries ...eventlog.Entry) erro
 func (s *Storage) write(ctx context.Context, prepare func() ([]eventlog.Entry, error)) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if err := s.read(ctx, func() error { return nil }); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if s.closed { // which Close sets only where nobody writes
+		return errClosed
 	}
 	if s.o.Lock != nil {
 		if err := s.o.Lock(ctx); err != nil {

@@ -69,7 +69,7 @@ func (r *Repo) Open(ctx context.Context, m eventlog.Metadata) (*eventlog.Session
 	old.mu.RLock()
 	defer old.mu.RUnlock()
 	if old.closed {
-		s = eventlog.NewSession(New(old.meta, slices.Clone(old.entries), Options{Source: r.source, Leaf: &old.leaf}))
+		s = eventlog.NewSession(New(old.meta, old.log.all(), Options{Source: r.source, Leaf: &old.leaf}))
 		r.sessions[m.ID] = s
 	}
 	return s, nil
