@@ -79,46 +79,38 @@ CREATE TABLE checkpoints (
 
 -- The branch set: what follows is derived, and can be made again from the log.
 
--- A segment is a run of entries each appended to the one before. Depths count
--- from the root of the tree, over all segments above. A segment's parent is the
--- segment that it forked from, at depth start-1; jump is one farther ancestor
+-- A segment is a run of entries that are neighbours in their session's log, each
+-- the parent of the next; a compaction starts one. So the log says of each entry
+-- in which segment it is, the last of its session that does not start behind it,
+-- and an append behind its parent writes no row here. Rows never change. Depths
+-- count from the root of the tree, over all segments above. A segment's parent is
+-- the segment that it forked from, at depth start-1; jump is one farther ancestor
 -- (skew-binary), with which it shares depths up to jump_shared.
 CREATE TABLE segments (
-    key         INTEGER PRIMARY KEY AUTOINCREMENT,
+    key         INTEGER PRIMARY KEY, -- the seq of its first entry
     session     INTEGER NOT NULL,
+    first       INTEGER NOT NULL,    -- the n of its first entry
     parent      INTEGER,
-    start       INTEGER NOT NULL,
+    start       INTEGER NOT NULL,    -- the depth of its first entry
     hops        INTEGER NOT NULL,    -- segments above it
     jump        INTEGER,
     jump_shared INTEGER,
-    -- What the first entry has from its parent: the depth of the last compaction
-    -- above it (-1: none), and the depth at which its branch stops (-1: the branch
-    -- cannot be read, because it reaches a hole).
+    -- What its entries have in common: the depth of the last compaction above them
+    -- or at the first (-1: none), and the depth at which their branches stop (-1:
+    -- they cannot be read, because they reach a hole).
     compaction  INTEGER NOT NULL,
     stop        INTEGER NOT NULL,
     missing     TEXT                 -- of an island: the parent that is not there
 ) STRICT;
-CREATE INDEX segments_by_parent ON segments (parent) WHERE parent IS NOT NULL;
+CREATE INDEX segments_by_parent ON segments (parent, start) WHERE parent IS NOT NULL;
 CREATE INDEX segments_by_session ON segments (session);
 CREATE INDEX segments_by_hole ON segments (session, missing) WHERE missing IS NOT NULL;
-
--- Where each entry stands: pos is segment << 32 | depth.
-CREATE TABLE nodes (
-    pos INTEGER PRIMARY KEY,
-    seq INTEGER NOT NULL UNIQUE
-) STRICT;
-
--- Where each compaction stops the branches below it; the entries behind it in
--- its segment, up to the next compaction, have the same stop.
-CREATE TABLE cuts (
-    pos  INTEGER PRIMARY KEY,
-    stop INTEGER NOT NULL
-) STRICT;
 
 CREATE TABLE heads (
     session   INTEGER PRIMARY KEY,
     leaf      TEXT,                  -- null: no leaf
-    pos       INTEGER,               -- of the leaf; null: no leaf, or one that is not there
+    leaf_n    INTEGER,               -- the leaf's n; null: no leaf, or one that is not there
+    segment   INTEGER,               -- the leaf's segment
     n         INTEGER NOT NULL,      -- entries in the log
     last_seq  INTEGER NOT NULL,      -- of the session's last event
     name_seq  INTEGER,               -- of the last session_info
@@ -167,18 +159,26 @@ CREATE VIEW segment_closure AS
     FROM segments s JOIN segments j ON j.key = s.jump WHERE s.jump <> s.parent;
 
 -- Every proper ancestor of every entry, by seq: the whole closure, made as it is
--- asked for. Ask it for one entry at a time.
+-- asked for, at the cost of the rows that are asked for. Irregular sessions have
+-- none here.
 CREATE VIEW v_ancestors AS
-    WITH RECURSIVE above (entry, depth, segment, top) AS (
-        SELECT seq, pos & 0xffffffff, pos >> 32, (pos & 0xffffffff) - 1 FROM nodes
-        UNION ALL
-        SELECT a.entry, a.depth, s.parent, s.start - 1
-        FROM above a JOIN segments s ON s.key = a.segment WHERE s.parent IS NOT NULL
-    )
-    SELECT a.entry, n.seq AS ancestor, a.depth - (n.pos & 0xffffffff) AS distance
-    FROM above a
-    JOIN nodes n ON n.pos BETWEEN a.segment << 32 AND a.segment << 32 | max(a.top, 0)
-    WHERE a.top >= 0 AND (n.pos & 0xffffffff) < a.depth;
+    SELECT e.seq AS entry, a.seq AS ancestor,
+        own.start + e.n - own.first - (s.start + a.n - s.first) AS distance
+    FROM events e CROSS JOIN heads h CROSS JOIN segments own
+    -- The segments on the way up, each with the depth up to which it is shared.
+    CROSS JOIN json_each((
+        WITH RECURSIVE up (segment, top) AS (
+            SELECT own.key, own.start + e.n - own.first - 1
+            UNION ALL
+            SELECT s.parent, s.start - 1 FROM up JOIN segments s ON s.key = up.segment WHERE s.parent IS NOT NULL
+        )
+        SELECT json_group_array(json_array(segment, top)) FROM up
+    )) way
+    CROSS JOIN segments s CROSS JOIN events a
+    WHERE e.n > 0 AND h.session = e.session AND NOT h.irregular
+        AND own.key = (SELECT key FROM segments WHERE session = e.session AND key <= e.seq ORDER BY key DESC LIMIT 1)
+        AND s.key = way.value ->> 0
+        AND a.session = s.session AND a.n BETWEEN s.first AND s.first + (way.value ->> 1) - s.start;
 
 -- +goose Down
 DROP VIEW v_ancestors;
@@ -186,8 +186,6 @@ DROP VIEW segment_closure;
 DROP TABLE catalog;
 DROP TABLE labels;
 DROP TABLE heads;
-DROP TABLE cuts;
-DROP TABLE nodes;
 DROP TABLE segments;
 DROP TABLE checkpoints;
 DROP TABLE tombstones;

@@ -21,22 +21,21 @@ func (Branch) Version() int { return 1 }
 
 // Reset implements [Projection].
 func (Branch) Reset(ctx context.Context, tx *Tx) error {
-	for _, table := range []string{"segments", "nodes", "cuts", "heads", "labels"} {
+	for _, table := range []string{"segments", "heads", "labels"} {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+table); err != nil {
 			return err
 		}
 	}
-	// Nothing names a segment from outside: a rebuild numbers them from 1 again.
-	_, err := tx.Exec(ctx, "DELETE FROM sqlite_sequence WHERE name = 'segments'")
+	// Who keeps answers in memory sees by the build that they may be others.
+	_, err := tx.Exec(ctx, "UPDATE checkpoints SET build = random() WHERE projection = ?", Branch{}.Name())
 	return err
 }
 
-// Head is a session's row of heads while events are applied to it, with what is
-// known of the entry that was placed last.
+// Head is a session's row of heads while events are applied to it.
 type Head struct {
 	session   int64
 	leaf      sql.NullString
-	pos       sql.NullInt64
+	leafAt    place // nowhere: no leaf, or one that is not there
 	n         int
 	lastSeq   int64
 	nameSeq   sql.NullInt64
@@ -45,13 +44,20 @@ type Head struct {
 	fault     sql.NullString
 	hasHoles  bool // an island waits for its parent
 
-	lastID string
-	last   place
+	// Of the batch that is applied.
+	expecting bool // expect has been called
+	whole     bool // the batch began with the session's first entry
+	suspect   bool // its ids may have been there before
+	placed    map[string]place
+	segments  map[int64]segment
 }
 
 // Apply implements [Projection].
 func (b Branch) Apply(ctx context.Context, tx *Tx, events []Event) error {
-	heads := map[int64]*Head{}
+	heads, last := map[int64]*Head{}, map[int64]int{}
+	for _, e := range events {
+		last[e.Session] = e.N
+	}
 	for _, e := range events {
 		if e.N == 0 {
 			if err := b.applySession(ctx, tx, heads, e); err != nil {
@@ -70,6 +76,11 @@ func (b Branch) Apply(ctx context.Context, tx *Tx, events []Event) error {
 			}
 			heads[e.Session] = h
 		}
+		if !h.expecting {
+			if err := h.expect(ctx, tx, e, last[e.Session]); err != nil {
+				return err
+			}
+		}
 		if err := b.applyEntry(ctx, tx, h, e); err != nil {
 			return err
 		}
@@ -85,6 +96,9 @@ func (b Branch) Apply(ctx context.Context, tx *Tx, events []Event) error {
 // ApplyTo is Apply for events of one session whose head the caller read in this
 // transaction. It makes head current.
 func (b Branch) ApplyTo(ctx context.Context, tx *Tx, h *Head, events []Event) error {
+	if err := h.expect(ctx, tx, events[0], events[len(events)-1].N); err != nil {
+		return err
+	}
 	for _, e := range events {
 		if err := b.applyEntry(ctx, tx, h, e); err != nil {
 			return err
@@ -108,8 +122,6 @@ func (b Branch) applySession(ctx context.Context, tx *Tx, heads map[int64]*Head,
 // DeleteBranchRows deletes a session's rows of the branch set.
 func DeleteBranchRows(ctx context.Context, tx *Tx, session int64) error {
 	for _, query := range []string{
-		"DELETE FROM nodes WHERE pos IN (SELECT n.pos FROM segments s JOIN nodes n ON n.pos BETWEEN s.key << 32 AND s.key << 32 | 0xffffffff WHERE s.session = ?)",
-		"DELETE FROM cuts WHERE pos IN (SELECT c.pos FROM segments s JOIN cuts c ON c.pos BETWEEN s.key << 32 AND s.key << 32 | 0xffffffff WHERE s.session = ?)",
 		"DELETE FROM segments WHERE session = ?",
 		"DELETE FROM labels WHERE session = ?",
 		"DELETE FROM heads WHERE session = ?",
@@ -124,7 +136,7 @@ func DeleteBranchRows(ctx context.Context, tx *Tx, session int64) error {
 func (b Branch) applyEntry(ctx context.Context, tx *Tx, h *Head, e Event) error {
 	h.n, h.lastSeq = e.N, e.Seq
 	if !h.irregular {
-		if err := b.place(ctx, tx, h, e); err != nil {
+		if err := h.place(ctx, tx, e); err != nil {
 			return err
 		}
 	}
@@ -144,26 +156,20 @@ func (b Branch) applyEntry(ctx context.Context, tx *Tx, h *Head, e Event) error 
 	case eventlog.TypeSessionInfo:
 		h.nameSeq = sql.NullInt64{Int64: e.Seq, Valid: true}
 	}
-	return b.moveLeaf(ctx, tx, h, e.Entry)
+	return h.moveLeaf(ctx, tx, e.Entry)
 }
 
 // moveLeaf makes the leaf what it is behind e.
-func (b Branch) moveLeaf(ctx context.Context, tx *Tx, h *Head, e eventlog.Entry) error {
+func (h *Head) moveLeaf(ctx context.Context, tx *Tx, e eventlog.Entry) (err error) {
 	leaf := e.LeafAfter()
-	h.leaf = sql.NullString{String: leaf.ID(), Valid: !leaf.IsNone()}
-	h.pos = sql.NullInt64{}
-	switch {
-	case leaf.IsNone() || h.irregular:
-		return nil
-	case leaf.ID() == h.lastID:
-		h.pos = sql.NullInt64{Int64: h.last.pos, Valid: true}
-		return nil
+	var at place
+	if !leaf.IsNone() && !h.irregular {
+		if at, _, err = h.find(ctx, tx, leaf.ID()); err != nil {
+			return err
+		}
 	}
-	p, ok, err := find(ctx, tx, h.session, leaf.ID())
-	if err == nil && ok {
-		h.pos = sql.NullInt64{Int64: p, Valid: true}
-	}
-	return err
+	h.leaf, h.leafAt = sql.NullString{String: leaf.ID(), Valid: !leaf.IsNone()}, at
+	return nil
 }
 
 func setLabel(ctx context.Context, tx *Tx, session int64, target, label string) (err error) {
@@ -178,10 +184,10 @@ func setLabel(ctx context.Context, tx *Tx, session int64, target, label string) 
 // ReadHead reads a session's head, nil if there is no such session.
 func ReadHead(ctx context.Context, tx *Tx, session int64) (*Head, error) {
 	h := &Head{session: session}
-	ok, err := tx.Row(ctx, `SELECT h.leaf, h.pos, h.n, h.last_seq, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault,
+	ok, err := tx.Row(ctx, `SELECT h.leaf, coalesce(h.leaf_n, 0), coalesce(h.segment, 0), h.n, h.last_seq, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault,
 			EXISTS (SELECT 1 FROM segments s WHERE s.session = h.session AND s.missing IS NOT NULL)
 		FROM heads h WHERE h.session = ?`, []any{session},
-		&h.leaf, &h.pos, &h.n, &h.lastSeq, &h.nameSeq, &h.irregular,
+		&h.leaf, &h.leafAt.n, &h.leafAt.segment, &h.n, &h.lastSeq, &h.nameSeq, &h.irregular,
 		&h.stats.Messages, (*Total)(&h.stats.CachedTokens), (*Total)(&h.stats.UncachedTokens), (*Total)(&h.stats.TotalTokens), (*Total)(&h.stats.Cost), &h.fault, &h.hasHoles)
 	if err != nil || !ok {
 		return nil, err
@@ -199,16 +205,18 @@ func (h *Head) Tip() eventlog.Head {
 }
 
 // HasLeaf says whether id is the leaf, and there.
-func (h *Head) HasLeaf(id string) bool { return h.pos.Valid && h.leaf.String == id }
+func (h *Head) HasLeaf(id string) bool { return h.leafAt.segment != 0 && h.leaf.String == id }
 
 // Session is the session's key.
 func (h *Head) Session() int64 { return h.session }
 
 func (h *Head) write(ctx context.Context, tx *Tx) error {
-	_, err := tx.Exec(ctx, `INSERT INTO heads (session, leaf, pos, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-		ON CONFLICT (session) DO UPDATE SET leaf = ?2, pos = ?3, n = ?4, last_seq = ?5, name_seq = ?6, irregular = ?7, messages = ?8, cached = ?9, uncached = ?10, total = ?11, cost = ?12, fault = ?13`,
-		h.session, h.leaf, h.pos, h.n, h.lastSeq, h.nameSeq, h.irregular,
+	h.expecting, h.placed, h.segments = false, nil, nil
+	there := h.leafAt.segment != 0
+	_, err := tx.Exec(ctx, `INSERT INTO heads (session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+		ON CONFLICT (session) DO UPDATE SET leaf = ?2, leaf_n = ?3, segment = ?4, n = ?5, last_seq = ?6, name_seq = ?7, irregular = ?8, messages = ?9, cached = ?10, uncached = ?11, total = ?12, cost = ?13, fault = ?14`,
+		h.session, h.leaf, sql.NullInt64{Int64: h.leafAt.n, Valid: there}, sql.NullInt64{Int64: h.leafAt.segment, Valid: there}, h.n, h.lastSeq, h.nameSeq, h.irregular,
 		h.stats.Messages, h.stats.CachedTokens, h.stats.UncachedTokens, h.stats.TotalTokens, h.stats.Cost, h.fault)
 	return err
 }

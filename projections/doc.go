@@ -14,10 +14,24 @@
 //
 // A plain closure table has a row for each pair of entry and ancestor: 10,000
 // entries in a chain cost 30 s and 75 KB an entry. Here a segment is a run of
-// entries each appended to the one before, and only segments know their parents:
-// an append to the last entry of a segment adds one row to nodes and none of
-// ancestry. Each segment has its parent and one jump to a farther ancestor
-// (skew-binary), so that any ancestor is found in O(log) steps, on a comb too.
+// entries that are neighbours in their session's log, each the parent of the
+// next, and only segments know their parents. Each has its parent and one jump to
+// a farther ancestor (skew-binary), so that any ancestor is found in O(log) steps,
+// on a comb too.
+//
+// Since the n of an entry tells its segment, the last of its session that does not
+// start behind it, no table says where entries stand: an append behind its parent
+// writes no row of ancestry at all, a chain has one row, and rows never change. A
+// segment's key is the seq of its first entry, so that a rebuild gives the same
+// rows, a copy of a session needs no table of new keys, and what is kept of
+// segments in memory is right for ever. The price: an append to the end of a
+// branch that was left meanwhile opens a segment, where a table of nodes (pos,
+// seq) would have let it extend one. Measured against such a table: 25 bytes an
+// entry less on a chain, and the branch of a comb in 2.5 instead of 3.7 times a
+// bare scan.
+//
+// A compaction starts a segment too: then all entries of one stop their branches
+// at the same depth, and no table of cuts is searched.
 //
 // There is no table of the active branch's ranges: rewriting it when the leaf
 // moves costs as many rows as the branch has segments, while following the

@@ -5,22 +5,22 @@ import (
 	"database/sql"
 )
 
-// way is a segment with its two ways up.
-type way struct {
-	start            int64
-	parent           sql.NullInt64
-	jump, jumpShared sql.NullInt64
+// fork is a segment with its two ways up.
+type fork struct {
+	session, first, start int64
+	parent                sql.NullInt64
+	jump, jumpShared      sql.NullInt64
 }
 
-const waySQL = `SELECT start, parent, jump, jump_shared FROM segments WHERE key = ?`
+const forkSQL = `SELECT session, first, start, parent, jump, jump_shared FROM segments WHERE key = ?`
 
-func readWay(ctx context.Context, c Conn, segment int64) (w way, err error) {
-	_, err = c.Row(ctx, waySQL, []any{segment},
-		&w.start, &w.parent, &w.jump, &w.jumpShared)
-	return w, err
+func readFork(ctx context.Context, c Conn, segment int64) (f fork, err error) {
+	_, err = c.Row(ctx, forkSQL, []any{segment},
+		&f.session, &f.first, &f.start, &f.parent, &f.jump, &f.jumpShared)
+	return f, err
 }
 
-const nodeSQL = `SELECT seq FROM nodes WHERE pos = ?`
+const seqSQL = `SELECT seq FROM events WHERE session = ? AND n = ?`
 
 // AncestorAt is the place of the ancestor of p, or p itself, at a depth; ok is
 // false where there is none (above the root, below p). It takes O(log) look-ups.
@@ -30,13 +30,13 @@ func AncestorAt(ctx context.Context, c Conn, p Place, depth int64) (a Place, ok 
 	}
 	segment := p.Segment
 	for {
-		w, err := readWay(ctx, c, segment)
+		w, err := readFork(ctx, c, segment)
 		switch {
 		case err != nil:
 			return Place{}, false, err
 		case w.start <= depth:
-			a = Place{Segment: segment, Depth: depth}
-			ok, err = c.Row(ctx, nodeSQL, []any{segment<<32 | depth}, &a.Seq)
+			a = Place{Segment: segment, Depth: depth, N: w.first + depth - w.start}
+			ok, err = c.Row(ctx, seqSQL, []any{w.session, a.N}, &a.Seq)
 			return a, ok, err
 		case !w.parent.Valid:
 			return Place{}, false, nil
@@ -69,11 +69,11 @@ func CommonAncestor(ctx context.Context, c Conn, a, b Place) (common Place, ok b
 	// Both ways up have the same depth now. Climb while the segments differ: by
 	// the jump of the side whose jump leads to a depth at which they still differ.
 	for a.Segment != b.Segment {
-		wa, err := readWay(ctx, c, a.Segment)
+		wa, err := readFork(ctx, c, a.Segment)
 		if err != nil {
 			return Place{}, false, err
 		}
-		wb, err := readWay(ctx, c, b.Segment)
+		wb, err := readFork(ctx, c, b.Segment)
 		if err != nil {
 			return Place{}, false, err
 		}

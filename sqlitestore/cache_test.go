@@ -196,7 +196,7 @@ func TestKeptBranchesAreBounded(t *testing.T) {
 // A rebuild in another process may mend what a kept branch was made from.
 func TestReport_I2_ARebuildElsewhereIsSeenByWhoKeepsBranches(t *testing.T) {
 	path, want := treeAt(t)
-	meddle(t, path, "UPDATE heads SET pos = (SELECT max(pos) FROM nodes WHERE pos < heads.pos)", "UPDATE nodes SET pos = -pos - 1 WHERE seq % 3 = 0")
+	meddle(t, path, "UPDATE segments SET parent = (SELECT min(key) FROM segments) WHERE parent IS NOT NULL")
 	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
 	tree, err := s.Open(ctx, eventlog.Metadata{ID: "s"})
 	require.NoError(t, err)

@@ -295,7 +295,7 @@ func TestReport_H5_AMigrationThatFailsChangesNothing(t *testing.T) {
 func TestReport_H5_ASchemaThatLacksAColumnIsAnError(t *testing.T) {
 	path := newPath(t)
 	d := openDB(t, path, Options{})
-	for _, harm := range []string{`ALTER TABLE heads DROP COLUMN irregular`, `DROP INDEX events_by_n`, `DROP TRIGGER events_are_never_deleted`} {
+	for _, harm := range []string{`ALTER TABLE heads DROP COLUMN cost`, `DROP INDEX events_by_n`, `DROP TRIGGER events_are_never_deleted`} {
 		_, err := d.write.Exec(harm)
 		require.NoError(t, err)
 	}

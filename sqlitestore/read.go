@@ -188,7 +188,7 @@ func (s *Storage) readBranch(ctx context.Context, tx reading, id string) ([]even
 	if err != nil {
 		return nil, err
 	}
-	return query.Branch(ctx, tx, p, stop)
+	return query.Branch(ctx, tx, s.store.segments.Of(tx.build), p, stop)
 }
 
 // walk answers by the reference.

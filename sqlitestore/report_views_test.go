@@ -79,10 +79,10 @@ func TestReport_I1_ACheckpointOutOfStepIsMended(t *testing.T) {
 
 func TestReport_I2_I10_VerifyFindsStrayRowsAndRebuildMendsThem(t *testing.T) {
 	for name, statement := range map[string]string{
-		"rows of nodes gone":      "DELETE FROM nodes WHERE seq % 3 = 0",
+		"segments gone":           "DELETE FROM segments WHERE parent IS NOT NULL",
 		"a segment elsewhere":     "UPDATE segments SET start = start + 1 WHERE key = (SELECT max(key) FROM segments)",
 		"a label that nobody set": "INSERT INTO labels VALUES (1, 'x', 'y')",
-		"a leaf elsewhere":        "UPDATE heads SET leaf = (SELECT id FROM events WHERE n = 1), pos = (SELECT min(pos) FROM nodes)",
+		"a leaf elsewhere":        "UPDATE heads SET leaf = (SELECT id FROM events WHERE n = 1), leaf_n = 1, segment = (SELECT min(key) FROM segments)",
 		"totals off by one":       "UPDATE heads SET messages = messages + 1",
 	} {
 		t.Run(name, func(t *testing.T) {

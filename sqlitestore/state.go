@@ -42,7 +42,7 @@ func (s state) walks() bool { return !s.current || s.irregular }
 const observeSQL = `
 SELECT (SELECT seq FROM events WHERE session = s.key ORDER BY n DESC LIMIT 1),
 	coalesce(c.version, 0), coalesce(c.position, 0), coalesce(c.build, 0),
-	coalesce(h.last_seq, 0), h.leaf, h.pos IS NOT NULL, coalesce(h.n, 0), coalesce(h.irregular, 0)
+	coalesce(h.last_seq, 0), h.leaf, h.segment IS NOT NULL, coalesce(h.n, 0), coalesce(h.irregular, 0)
 FROM sessions s LEFT JOIN heads h ON h.session = s.key LEFT JOIN checkpoints c ON c.projection = ?2
 WHERE s.key = ?1`
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/projections"
+	"github.com/sessiontree/sessiontree/query"
 )
 
 // Store is an open database. It is an [eventlog.Repo]. It may be used from many
@@ -20,10 +21,15 @@ type Store struct {
 	views   *projections.Runner // the asynchronous ones
 	news    beacon              // shines when this process appends
 
+	segments *query.Segments // kept in memory
+
 	closing sync.Mutex
 	open    int // readers that are not closed yet
 	closed  bool
 }
+
+// keptSegments is how many segments are kept in memory: about 6 MB.
+const keptSegments = 1 << 16
 
 // Open opens the database file at path, and makes it if it is not there. It
 // fails with [eventlog.ErrStorage], [eventlog.ErrInvalidArgument] for options
@@ -34,7 +40,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: d.o, db: d, cache: newBranchCache(d.o.CacheBytes)}
+	s := &Store{o: d.o, db: d, cache: newBranchCache(d.o.CacheBytes), segments: query.NewSegments(keptSegments)}
 	s.views = projections.NewRunner(viewHost{s}, d.o.Logger, asyncViews()...)
 	if err := s.start(ctx); err != nil {
 		s.Close(context.WithoutCancel(ctx))
@@ -81,7 +87,7 @@ func (s *Store) mend(ctx context.Context) error {
 			return err
 		}
 		var one int64
-		applied, err := tx.Row(ctx, "SELECT 1 FROM nodes WHERE seq > ? LIMIT 1", []any{c.Position}, &one)
+		applied, err := tx.Row(ctx, appliedBehind, []any{c.Position}, &one)
 		wrong = applied || c.Position > last
 		return err
 	})
@@ -91,6 +97,11 @@ func (s *Store) mend(ctx context.Context) error {
 	s.o.Logger.WarnContext(ctx, "the checkpoint of the branch views is wrong: they are rebuilt", "path", s.db.path)
 	return s.rebuildBranch(ctx)
 }
+
+// appliedBehind says whether the first entry behind a position was applied: then
+// its session's head has come that far.
+const appliedBehind = `SELECT 1 FROM events e JOIN heads h ON h.session = e.session
+	WHERE e.seq = (SELECT seq FROM events WHERE seq > ? AND n > 0 ORDER BY seq LIMIT 1) AND h.last_seq >= e.seq`
 
 // catchUp applies what the branch views lack, in slices, so that other writers get
 // their turns.

@@ -19,19 +19,11 @@ type Problem struct {
 	What string
 }
 
-// firsts names each segment by the seq of its first entry: keys of segments
-// differ between two builds of the same log, seqs do not.
-const firsts = `WITH firsts AS (SELECT s.*, n.seq AS first FROM segments s JOIN nodes n ON n.pos = s.key << 32 | s.start) `
-
-// views are the rows of the branch set, in a form that does not depend on when
-// they were made.
+// views are the rows of the branch set. No row depends on when it was made: what
+// names a segment is a seq.
 var views = []struct{ name, query string }{
-	{"segments", firsts + `SELECT s.first, s.session, p.first, s.start, s.hops, j.first, s.jump_shared, s.compaction, s.stop, s.missing
-		FROM firsts s LEFT JOIN firsts p ON p.key = s.parent LEFT JOIN firsts j ON j.key = s.jump ORDER BY s.first`},
-	{"nodes", firsts + `SELECT n.seq, f.first, n.pos & 0xffffffff FROM nodes n LEFT JOIN firsts f ON f.key = n.pos >> 32 ORDER BY n.seq`},
-	{"cuts", firsts + `SELECT f.first, c.pos & 0xffffffff, c.stop FROM cuts c LEFT JOIN firsts f ON f.key = c.pos >> 32 ORDER BY 1, 2`},
-	{"heads", firsts + `SELECT h.session, h.leaf, f.first, h.pos & 0xffffffff, h.n, h.last_seq, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault
-		FROM heads h LEFT JOIN firsts f ON f.key = h.pos >> 32 ORDER BY h.session`},
+	{"segments", `SELECT key, session, first, parent, start, hops, jump, jump_shared, compaction, stop, missing FROM segments ORDER BY key`},
+	{"heads", `SELECT session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault FROM heads ORDER BY session`},
 	{"labels", `SELECT session, target, label FROM labels ORDER BY session, target`},
 }
 
@@ -274,9 +266,6 @@ func (s *Store) rebuildBranch(ctx context.Context) error {
 			return err
 		}
 		if err := projections.WriteCheckpoint(ctx, tx, s.branch, 0); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "UPDATE checkpoints SET build = random() WHERE projection = ?", s.branch.Name()); err != nil {
 			return err
 		}
 		for {
