@@ -67,6 +67,51 @@ CREATE TABLE tombstones (
     deleted_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Files that sessions were imported from: how far each was read, and what it takes
+-- to write the same bytes again (sessionfile has the terms).
+CREATE TABLE sources (
+    key         INTEGER PRIMARY KEY AUTOINCREMENT,
+    path        TEXT NOT NULL,         -- absolute; of several with one path the last counts
+    session     INTEGER NOT NULL,
+    format      TEXT NOT NULL,         -- v1, v2, v3, v4
+    newline     TEXT NOT NULL,         -- the gap where layout has none
+    title       INTEGER NOT NULL,      -- length of a first line that changes in place
+    n           INTEGER NOT NULL,      -- entries of the session that the file holds
+    size        INTEGER NOT NULL,      -- of the file when it was read last
+    modified    INTEGER NOT NULL,      -- its time then, ns since 1970
+    read_to     INTEGER NOT NULL,      -- where the next read begins
+    line        INTEGER NOT NULL,      -- and in which line
+    hash        BLOB NOT NULL,         -- SHA-256 of what stands before, without the title
+    tail        BLOB NOT NULL,         -- what stood behind: no entry yet
+    imported_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX sources_by_path ON sources (path);
+CREATE INDEX sources_by_session ON sources (session);
+
+-- What a file holds that is not in the payloads. Part -1: the edits that make the
+-- file's text of the payload of entry n (0: of the header). Parts from 0: the gap
+-- before it, where that is no newline; behind the last entry that of n + 1.
+CREATE TABLE layout (
+    source INTEGER NOT NULL,
+    n      INTEGER NOT NULL,
+    part   INTEGER NOT NULL,
+    bytes  BLOB NOT NULL,
+    PRIMARY KEY (source, n, part)
+) STRICT;
+
+-- Byte ranges of files that hold no entry. The bytes are in layout: those of the
+-- part, and of as many before it as the length needs; with no n they are the tail.
+CREATE TABLE damage (
+    source INTEGER NOT NULL,
+    n      INTEGER,
+    part   INTEGER,
+    line   INTEGER NOT NULL,
+    offset INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX damage_by_source ON damage (source, offset);
+
 -- How far each projection has come. What it wrote and its position commit
 -- together. A rebuild gives its rows a new build, so that who keeps answers in
 -- memory sees that they may be others.
@@ -188,6 +233,9 @@ DROP TABLE labels;
 DROP TABLE heads;
 DROP TABLE segments;
 DROP TABLE checkpoints;
+DROP TABLE damage;
+DROP TABLE layout;
+DROP TABLE sources;
 DROP TABLE tombstones;
 DROP TABLE audit;
 DROP TABLE guards;

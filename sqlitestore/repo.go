@@ -193,6 +193,9 @@ func (s *Store) Delete(ctx context.Context, m eventlog.Metadata) error {
 				return err
 			}
 		}
+		if err := deleteSources(ctx, tx, key); err != nil {
+			return err
+		}
 		return s.insertSessionEvent(ctx, tx, key, projections.SessionDeleted, now, js.Fields(js.Member{Key: "id", Value: js.Text(m.ID)}).JSON())
 	})
 }

@@ -163,6 +163,8 @@ func (c *cli) execute(args []string) error {
 		c.nameCommand(),
 		c.forkCommand(),
 		c.deleteCommand(),
+		c.importCommand(),
+		c.exportCommand(),
 		c.verifyCommand(),
 		c.rebuildCommand(),
 		c.healthCommand(),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessiontree/sessiontree/eventlog"
 )
 
 // PiDir is the folder that Pi keeps the sessions of a working folder in. Folders
@@ -58,8 +60,11 @@ func fileName(createdAt, id string) string {
 }
 
 func encodeID(id string) string {
-	return shorten(escape(id, "/:\\*?\"<>|% ,;'`$&()[]{}!#~^=+@", false), id)
+	return shorten(escape(id, notInNames, false), id)
 }
+
+// notInNames is what a file's name does not hold as it is.
+const notInNames = "/:\\*?\"<>|% ,;'`$&()[]{}!#~^=+@"
 
 // escape writes bytes of s that are in special, controls, and what is not UTF-8
 // as %XX; all that is not ASCII too, unless letters may stay.
@@ -95,4 +100,18 @@ func shorten(name, of string) string {
 		cut--
 	}
 	return name[:cut] + "%~" + hex.EncodeToString(sum[:16])
+}
+
+// PiPath is where Pi keeps a session's file below its folder of sessions: its own
+// names, so that it finds the file again. What would lead out of the folder, or is
+// no name on some file system, is escaped.
+func PiPath(m eventlog.Metadata) (dir, name string) {
+	dir, name = PiDir(m.CWD), PiFileName(m.CreatedAt, m.ID)
+	if escape(dir, `/:\*?"<>|%`, true) != dir || len(dir) > longest {
+		dir = dirName(m.CWD)
+	}
+	if encodeID(name) != name {
+		name = shorten(escape(stamp(m.CreatedAt), notInNames, false), m.CreatedAt) + "_" + encodeID(m.ID) + ".jsonl"
+	}
+	return dir, name
 }

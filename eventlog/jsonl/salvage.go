@@ -7,15 +7,8 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog/js"
 )
 
-// salvage takes the entries out of a line that is not one entry: records glued
-// together, the half of one before a whole one, NULs that a crash left between.
-// Everything else in the line is damage. why is what was wrong with the line as
-// a whole.
-//
-// An entry is taken only where it can have been a record of its own. An object
-// in the place of a value, such as an entry kept in another entry's details, is
-// part of a broken record, unless nothing that could go on with that record
-// follows: then more likely the record before it was torn there.
+// salvage takes the entries out of a line that is not one entry. Everything else
+// in the line is damage. why is what was wrong with the line as a whole.
 func (p *parsed) salvage(line string, offset int64, number int, why error) {
 	reason := why.Error()
 	if strings.Trim(line, "\x00") == "" {
@@ -27,6 +20,26 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 			p.damage = append(p.damage, Damage{number, offset + int64(junk), int64(len(part)), reason})
 		}
 	}
+	Salvage(line, func(at, end int) {
+		if e, err := eventlog.ParseEntry(line[at:end]); err == nil {
+			drop(at)
+			p.entries = append(p.entries, e)
+			junk = end
+		}
+	})
+	drop(len(line))
+}
+
+// Salvage looks for records in a line that is not one record: records glued
+// together, the half of one before a whole one, NULs that a crash left between.
+// take is shown where JSON objects stand that can have been a record of their own,
+// in order.
+//
+// An object in the place of a value, such as an entry kept in another entry's
+// details, is part of a broken record, and not shown, unless nothing that could go
+// on with that record follows: then more likely the record before it was torn
+// there.
+func Salvage(line string, take func(at, end int)) {
 	// Any brace may start a record. When that has cost too much (a record torn deep
 	// inside has many), only what looks like the start of one is tried.
 	start, budget := "{", scanBudget(line)
@@ -47,10 +60,8 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 		budget -= end - at
 		if err == nil {
 			next = end
-			if e, err := eventlog.ParseEntry(line[at:end]); err == nil && (!inValue(line[:at]) || !goesOn(line[end:])) {
-				drop(at)
-				p.entries = append(p.entries, e)
-				junk = end
+			if !inValue(line[:at]) || !goesOn(line[end:]) {
+				take(at, end)
 			}
 		}
 		more := strings.Index(line[next:], start)
@@ -59,7 +70,6 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 		}
 		at = next + more
 	}
-	drop(len(line))
 }
 
 // recordStart is how every record begins that Pi or this package wrote.
