@@ -18,6 +18,10 @@ func keyOf(v js.Value) string {
 	return noText + v.JSON()
 }
 
+// RefOf refers to the entry whose id is the value v, whatever it is: see
+// [Dialect.ParseEntry].
+func RefOf(v js.Value) Ref { return parentOf(v) }
+
 // parentOf is the parent that a parentId names. Lists and objects name nothing:
 // each is only itself.
 func parentOf(v js.Value) Ref {

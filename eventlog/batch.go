@@ -564,8 +564,9 @@ func (d Draft) move(mustExist func(Code, string) error) (Entry, error) {
 	return move, nil
 }
 
-// MoveOf is the move to a target, for a storage that reads back what it kept.
-func MoveOf(target Ref) Entry {
-	e, _ := draft(TypeLeaf, field("targetId", target.Value())).move(func(Code, string) error { return nil })
+// MoveOf is the move to a target (an id, or null), for a storage that reads back
+// what it kept.
+func MoveOf(target js.Value) Entry {
+	e, _ := draft(TypeLeaf, field("targetId", target)).move(func(Code, string) error { return nil })
 	return e
 }

@@ -1,10 +1,6 @@
 package eventlog
 
-import (
-	"strings"
-
-	"github.com/sessiontree/sessiontree/eventlog/js"
-)
+import "github.com/sessiontree/sessiontree/eventlog/js"
 
 // branchCopy makes the entries of a branched session: the branch without its
 // label entries, the chain closed again; a compaction's first kept entry that was
@@ -25,15 +21,15 @@ func (codingAgent) branchCopy(branch []Entry, labels []Label, src Source) ([]Ent
 			replaced[id] = e.id
 		}
 		pending = pending[:0]
-		text := withMember(e.text, "parentId", parent.Value())
+		record := js.WithMember(e.Value(), "parentId", parent.Value())
 		if e.kind == kindCompaction {
 			first := keyOf(e.Get("firstKeptEntryId"))
 			if to, ok := replaced[first]; ok && first != e.id {
-				text = withMember(text, "firstKeptEntryId", keyValue(to))
+				record = js.WithMember(record, "firstKeptEntryId", keyValue(to))
 			}
 		}
-		if text != e.text {
-			e = anyEntry(js.Trusted(text))
+		if record.JSON() != e.text {
+			e = anyEntry(record)
 		}
 		entries = append(entries, e)
 		kept[e.id] = true
@@ -60,28 +56,4 @@ func (codingAgent) branchCopy(branch []Entry, labels []Label, src Source) ([]Ent
 		parent = At(id)
 	}
 	return entries, nil
-}
-
-// withMember is the text of an object with a member set to v; all else of it
-// stays byte for byte. A key that was not there comes last.
-func withMember(text, key string, v js.Value) string {
-	start, end := -1, -1
-	js.WalkChecked(text, 0, func(k string, at int) int {
-		stop := js.SkipChecked(text, at)
-		if k == key {
-			start, end = at, stop
-		}
-		return stop
-	})
-	switch {
-	case start >= 0 && js.Diff(js.Trusted(text[start:end]), v) == nil:
-		return text
-	case start >= 0:
-		return text[:start] + v.JSON() + text[end:]
-	}
-	body := strings.TrimRight(text[:len(text)-1], " \t\r\n")
-	if !strings.HasSuffix(body, "{") {
-		body += ","
-	}
-	return body + js.Text(key).JSON() + ":" + v.JSON() + "}"
 }

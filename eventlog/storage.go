@@ -25,8 +25,8 @@ type Metadata struct {
 	// Header is the header line as it came, without its newline.
 	Header string
 	// Dialect is the rules by which the session is answered, and DialectBasis what
-	// decided that: "created", "asked for", "nothing else" or the place of the mark
-	// that [Detect] found.
+	// decided that, as [DialectOf] says it; "" where it was chosen with the session, or
+	// by whoever opens the file.
 	Dialect      Dialect
 	DialectBasis string
 }
@@ -162,7 +162,7 @@ type CreateOptions struct {
 	ParentSession Ref
 	Metadata      js.Value // an object, or absent
 	Dialect       Dialect
-	DialectBasis  string // what decided the dialect; "" is "created"
+	DialectBasis  string // what decided the dialect; "" for a choice
 }
 
 // From fills in what a fork takes from its source.
@@ -196,9 +196,6 @@ func (o CreateOptions) NewMetadata(s Source) (Metadata, error) {
 	}
 	if err := o.Dialect.rules().checkSessionID(o.ID); err != nil {
 		return Metadata{}, err
-	}
-	if o.DialectBasis == "" {
-		o.DialectBasis = "created"
 	}
 	m := Metadata{Dialect: o.Dialect, DialectBasis: o.DialectBasis, ID: o.ID, CreatedAt: s.Time(), CWD: o.CWD, ParentSession: o.ParentSession, Metadata: o.Metadata}
 	m.Header = m.HeaderText()

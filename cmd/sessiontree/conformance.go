@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,9 +19,10 @@ import (
 	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
 )
 
-const conformanceLong = `conformance runs a backend against recorded answers of Pi's agent core: those
-that are packed into this program, or those in DIR, a folder with a folder for
-each group of cases. It prints each answer that is wrong, those that differ from
+const conformanceLong = `conformance runs a backend against recorded answers of Pi's agent core and of its
+coding agent: those that are packed into this program (the coding agent's under
+coding-agent/), or those in DIR, a folder with a folder for each group of cases.
+Which program answered, the "reference" of each case says. It prints each answer that is wrong, those that differ from
 Pi's on purpose, by rule, and last the line "N passed, N failed". The exit code
 is 1 if a case failed.
 
@@ -74,7 +76,7 @@ func (c *cli) conformanceCommand() *cobra.Command {
 				}
 				options.Only = func(name string) bool { return matches(filter, name) }
 			}
-			vectors, dir := conformance.Vectors(), ""
+			dir := ""
 			if len(args) > 0 {
 				dir = args[0]
 				if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -84,9 +86,8 @@ func (c *cli) conformanceCommand() *cobra.Command {
 				} else if !info.IsDir() {
 					return eventlog.Errorf(eventlog.NotFound, "%s is no folder", dir)
 				}
-				vectors = os.DirFS(dir)
 			}
-			report, err := conformance.Run(c.ctx, vectors, all[i], options)
+			report, err := c.conform(dir, all[i], options)
 			if err != nil {
 				return err
 			}
@@ -107,6 +108,29 @@ func (c *cli) conformanceCommand() *cobra.Command {
 	cmd.Flags().StringVar(&name, "backend", "jsonl", oneOf(names))
 	cmd.Flags().StringVar(&filter, "filter", "", "run only the cases that the glob pattern matches")
 	return cmd
+}
+
+// conform runs the vectors of a folder, or both packed sets.
+func (c *cli) conform(dir string, b conformance.Backend, o conformance.Options) (*conformance.Report, error) {
+	if dir != "" {
+		if above, err := filepath.Abs(dir); err == nil {
+			o.Beside = os.DirFS(filepath.Dir(above))
+		}
+		return conformance.Run(c.ctx, os.DirFS(dir), b, o)
+	}
+	report, err := conformance.Run(c.ctx, conformance.Vectors(), b, o)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := conformance.Run(c.ctx, conformance.AgentVectors(), b, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range agent.Cases {
+		k.Name = "coding-agent/" + k.Name
+		report.Cases = append(report.Cases, k)
+	}
+	return report, nil
 }
 
 // noCases is an error: a run of nothing proves nothing.

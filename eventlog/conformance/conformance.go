@@ -40,6 +40,10 @@ type Backend struct {
 	// that the repository was made in, where any session file that is put into a
 	// folder is listed. Cases that ask about files are not applicable without.
 	Files bool
+
+	// Agent is the backend for the coding agent's vectors, nil if it has not that
+	// dialect.
+	Agent *AgentBackend
 }
 
 // Options configure a run. The zero value runs all cases.
@@ -51,6 +55,10 @@ type Options struct {
 	Workers int
 	// Only, if not nil, says which cases are run; the rest are not in the report.
 	Only func(name string) bool
+
+	// Beside is the folder in which the vectors' folder lies: a file that is not part
+	// of the vectors may be there. nil if there is none.
+	Beside fs.FS
 
 	quick bool // end a case with the first stage that fails
 }
@@ -117,7 +125,7 @@ func Run(ctx context.Context, vectors fs.FS, b Backend, o Options) (*Report, err
 		if ctx.Err() != nil {
 			break
 		}
-		r.dir, r.quick = filepath.Join(dir, strconv.Itoa(i)), o.quick
+		r.dir, r.quick, r.beside = filepath.Join(dir, strconv.Itoa(i)), o.quick, o.Beside
 		queue <- r
 	}
 	close(queue)
@@ -137,23 +145,26 @@ type run struct {
 	Case
 	ctx     context.Context
 	vectors fs.FS // the case's folder
-	backend Backend
-	dir     string // for what the backend writes
-	dirs    int
-	kind    func(*run)
-	weight  int
-	about   *string // what the index says of the case
-	stage   string  // how the session that is asked came about
-	quick   bool
-	looped  bool // an answer fitted the rule LoopsForever
-	repos   []eventlog.Repo
+	beside  fs.FS
+	// reference is the program whose answers the case has.
+	reference string
+	backend   Backend
+	dir       string // for what the backend writes
+	dirs      int
+	kind      func(*run)
+	weight    int
+	about     *string // what the index says of the case
+	stage     string  // how the session that is asked came about
+	quick     bool
+	looped    bool // an answer fitted the rule LoopsForever
+	repos     []eventlog.Repo
 	// canonical are lines as Pi would write them; see canonicalLines.
 	canonical map[string]string
 }
 
 // plan lists the cases.
 func plan(vectors fs.FS) ([]*run, error) {
-	kinds := map[string]func(*run){}
+	kinds, agentKinds := map[string]func(*run){}, map[string]func(*run){}
 	var names []string
 	folders, err := fs.ReadDir(vectors, ".")
 	if err != nil {
@@ -164,8 +175,14 @@ func plan(vectors fs.FS) ([]*run, error) {
 		kinds[g.name] = g.run
 		order = append(order, g.name)
 	}
+	for _, g := range agentGroups() {
+		agentKinds[g.name] = g.run
+		if kinds[g.name] == nil {
+			order = append(order, g.name)
+		}
+	}
 	for _, f := range folders {
-		if f.IsDir() && kinds[f.Name()] == nil && !strings.HasPrefix(f.Name(), ".") {
+		if f.IsDir() && agentKinds[f.Name()] == nil && kinds[f.Name()] == nil && !strings.HasPrefix(f.Name(), ".") {
 			order = append(order, f.Name())
 		}
 	}
@@ -179,7 +196,11 @@ func plan(vectors fs.FS) ([]*run, error) {
 			return nil, err
 		}
 		for _, c := range cases {
-			if c.IsDir() {
+			if c.Name() == "expect.json" { // a case alone
+				present[g] = true
+				names = append(names, g)
+			}
+			if c.IsDir() && !strings.HasPrefix(g, "real-") {
 				present[g] = true
 				names = append(names, g+"/"+c.Name())
 			}
@@ -210,12 +231,19 @@ func plan(vectors fs.FS) ([]*run, error) {
 	add := func(name string) *run {
 		g, _, _ := strings.Cut(name, "/")
 		r := &run{Case: Case{Name: name}, kind: kinds[g]}
-		if info, err := fs.Stat(vectors, path.Join(name, "session.jsonl")); err == nil {
-			r.weight = int(info.Size())
+		for _, file := range []string{"session.jsonl", "expect.json"} {
+			if info, err := fs.Stat(vectors, path.Join(name, file)); err == nil {
+				r.weight += int(info.Size())
+			}
 		}
 		var err error
 		if r.vectors, err = fs.Sub(vectors, name); err != nil {
 			r.fail("name", "a path", err.Error())
+		}
+		if r.reference = referenceOf(r.vectors); r.reference == agentReference {
+			r.kind = agentKinds[g]
+		} else {
+			r.reference = reference
 		}
 		if r.kind == nil {
 			r.fail("group", "one that the runner knows", g)
@@ -240,6 +268,19 @@ func plan(vectors fs.FS) ([]*run, error) {
 		}
 	}
 	return runs, nil
+}
+
+// referenceOf is the program that a case's answers are from.
+func referenceOf(folder fs.FS) string {
+	file, err := fs.ReadFile(folder, "expect.json")
+	if err != nil {
+		return ""
+	}
+	v, err := js.Parse(js.DecodeUTF8(string(file)))
+	if err != nil {
+		return ""
+	}
+	return text(v.Get("reference"))
 }
 
 // do runs the case.
@@ -334,7 +375,7 @@ func (r *run) expectation() (js.Value, bool) {
 	}
 	r.equal("case", want.Get("case"), js.Text(r.Name))
 	r.equal("about", want.Get("about"), about)
-	r.equal("reference", want.Get("reference"), js.Text(reference))
+	r.equal("reference", want.Get("reference"), js.Text(r.reference))
 	return want, true
 }
 

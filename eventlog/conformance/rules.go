@@ -27,7 +27,8 @@ const (
 
 // Rules lists all rules.
 func Rules() []Rule {
-	return []Rule{LoopsForever, NewlineFirst, NamesEncoded, ListsByCWD, DamagedListed, NegativeWindows, BytesKept, ObjectMethods}
+	return []Rule{LoopsForever, NewlineFirst, NamesEncoded, ListsByCWD, DamagedListed, NegativeWindows, BytesKept, ObjectMethods,
+		LeafSurvives, ExistsAtOnce, NothingOnOpen, UnknownRefused, EntryOnce, BadEntryListed, ListsWholeLines, WritersTakeTurns, ForksMigrated}
 }
 
 // Why says in a sentence what Pi does and what is done instead.
@@ -49,6 +50,24 @@ func (r Rule) Why() string {
 		return "Pi writes a fork's entries anew; we copy them byte for byte."
 	case ObjectMethods:
 		return "Pi takes a custom entry named constructor, toString and so on for one with a projector, and trips; for us it has none."
+	case LeafSurvives:
+		return "The coding agent forgets where the leaf was moved to when a session is closed; our store keeps it."
+	case ExistsAtOnce:
+		return "The coding agent writes no file before there is a conversation; we keep what was appended from the first append."
+	case NothingOnOpen:
+		return "The coding agent writes a header into an empty file, a newline behind a last line, and older versions anew, by opening them; we leave the file as it is."
+	case UnknownRefused:
+		return "The coding agent gives an unknown entry the branch of nothing and the context of the last entry; we say that it is not there."
+	case EntryOnce:
+		return "The coding agent shows the last entry of an id that stands twice in both places, and leaves out what only a cycle leads to; we show each entry once."
+	case BadEntryListed:
+		return "The coding agent leaves a session with one bad entry out of its lists; we list it."
+	case ListsWholeLines:
+		return "The coding agent's lists cut lines at a carriage return and at the Unicode line separators too, and miss messages; we count them."
+	case WritersTakeTurns:
+		return "Two managers of the coding agent do not see what the other writes; ours go on from the leaf that the other left."
+	case ForksMigrated:
+		return "The coding agent forks a file of an older version as it is, under a header of version 3; we fork what it is as version 3."
 	}
 	return ""
 }

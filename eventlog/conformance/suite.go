@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,32 +17,35 @@ import (
 // Test is the suite that every backend runs: the packed vectors, and the
 // behaviour that a backend owes its callers.
 func Test(t *testing.T, b Backend) {
-	t.Run("vectors", func(t *testing.T) {
-		for _, g := range groups() {
-			t.Run(g.name, func(t *testing.T) {
-				r, err := Run(t.Context(), Vectors(), b, Options{
-					Dir:  t.TempDir(),
-					Only: func(name string) bool { return strings.HasPrefix(name, g.name+"/") },
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(r.Cases) == 0 {
-					t.Fatal("no cases")
-				}
-				for _, c := range r.Cases {
-					for _, f := range c.Failures {
-						t.Errorf("%s: %s\nwant %s\ngot  %s", visible(c.Name), visible(f.Field), visible(f.Want), visible(f.Got))
-					}
-				}
-				t.Logf("%d passed, %d failed", r.Passed(), r.Failed())
-			})
-		}
-	})
+	t.Run("vectors", func(t *testing.T) { testVectors(t, b, Vectors(), groups()) })
+	t.Run("coding agent vectors", func(t *testing.T) { testVectors(t, b, AgentVectors(), agentGroups()) })
 	for _, behaviour := range behaviours {
 		t.Run(behaviour.name, func(t *testing.T) {
 			t.Parallel()
 			behaviour.test(newKit(t, b))
+		})
+	}
+}
+
+func testVectors(t *testing.T, b Backend, vectors fs.FS, groups []group) {
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			r, err := Run(t.Context(), vectors, b, Options{
+				Dir:  t.TempDir(),
+				Only: func(name string) bool { return name == g.name || strings.HasPrefix(name, g.name+"/") },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Cases) == 0 {
+				t.Fatal("no cases")
+			}
+			for _, c := range r.Cases {
+				for _, f := range c.Failures {
+					t.Errorf("%s: %s\nwant %s\ngot  %s", visible(c.Name), visible(f.Field), visible(f.Want), visible(f.Got))
+				}
+			}
+			t.Logf("%d passed, %d failed", r.Passed(), r.Failed())
 		})
 	}
 }

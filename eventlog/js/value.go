@@ -277,3 +277,41 @@ func (v Value) Spread() (elements []Value, ok bool) {
 	}
 	return nil, false
 }
+
+// WithMember is an object with a member set, as obj[key] = to sets it: in its
+// place, or behind all others. All else of the text stays as it is; an absent value
+// takes the member away.
+func WithMember(v Value, key string, to Value) Value {
+	if !to.Exists() {
+		return withoutMember(v, key)
+	}
+	start, end := -1, -1
+	WalkChecked(v.text, 0, func(k string, at int) int {
+		stop := SkipChecked(v.text, at)
+		if k == key {
+			start, end = at, stop
+		}
+		return stop
+	})
+	switch {
+	case start >= 0 && Diff(Trusted(v.text[start:end]), to) == nil:
+		return v
+	case start >= 0:
+		return Trusted(v.text[:start] + to.text + v.text[end:])
+	}
+	body := strings.TrimRight(v.text[:len(v.text)-1], " \t\r\n")
+	if body != "{" {
+		body += ","
+	}
+	return Trusted(body + Text(key).text + ":" + to.text + "}")
+}
+
+func withoutMember(v Value, key string) Value {
+	members := v.Members()
+	for i, m := range members {
+		if m.Key == key {
+			return Fields(append(members[:i:i], members[i+1:]...)...)
+		}
+	}
+	return v
+}

@@ -98,6 +98,17 @@ func ReadHeader(path string, o Options) (eventlog.Metadata, error) {
 		if err != nil && err != io.EOF {
 			return eventlog.Metadata{}, fileError("Failed to read session header "+path, err)
 		}
+		if o.Dialect == eventlog.CodingAgent {
+			var c Contents
+			found, headerErr := c.agentHeader(path, line, o)
+			if found || headerErr != nil {
+				return c.Metadata, headerErr
+			}
+			if err == io.EOF {
+				return eventlog.Metadata{}, notASession(path, "it holds no record")
+			}
+			continue
+		}
 		if o.Strict {
 			if end := strings.IndexAny(line, "\r\u2028\u2029"); end >= 0 {
 				line = line[:end]

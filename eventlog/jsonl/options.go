@@ -17,6 +17,19 @@ type Options struct {
 	// giving what can be read.
 	Strict bool
 
+	// Dialect is by whose rules files are read, and answered: see [eventlog.Dialect].
+	// A session file does not say who wrote it.
+	Dialect eventlog.Dialect
+
+	// Detect looks for marks of who wrote a file before it is read; where there are
+	// none it is Dialect.
+	Detect bool
+
+	// Lines has [Contents.Lines] filled.
+	Lines bool
+
+	basis string // what decided the dialect
+
 	// NoSync leaves out the fsync behind each append: an append then survives the
 	// end of the process, but not a loss of power.
 	NoSync bool

@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -32,6 +33,10 @@ type Contents struct {
 	Entries  []eventlog.Entry
 	Damage   []Damage
 
+	HeaderLine int        // the header's line, from 1
+	Lines      []int      // the line of each entry, if Options.Lines asks for them
+	Migrated   *Migration // of a file of version 1 or 2; nil for others
+
 	tail tail
 }
 
@@ -52,6 +57,8 @@ func (t tail) torn() bool { return t.start < t.size }
 // fails with [eventlog.ErrInvalidSession] when there is no header to be read,
 // and in strict mode as Pi does, with [eventlog.ErrInvalidEntry] too.
 func Parse(path, text string, o Options) (Contents, error) {
+	line, _, _ := strings.Cut(text, "\n")
+	o = o.detected(line, func() (Contents, error) { return read(path, strings.NewReader(text), o.asAgent()) })
 	return read(path, strings.NewReader(text), o)
 }
 
@@ -74,6 +81,8 @@ type chunk struct {
 type parsed struct {
 	entries []eventlog.Entry
 	damage  []Damage
+	at      []int // the lines of the entries, if they are asked for
+	further []int // the entries that a further header stands before
 	lines   int   // lines that are not blank
 	torn    int64 // where the last line starts if it has no newline and gave nothing, else 0
 	// In strict mode, the first line that is no entry: how many lines that are
@@ -101,7 +110,11 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 			return Contents{}, fileError("Failed to read session "+path, err)
 		}
 		if !header {
-			if header, err = c.takeHeader(path, &ch, o); err != nil {
+			take := c.takeHeader
+			if o.Dialect == eventlog.CodingAgent {
+				take = c.takeAgentHeader
+			}
+			if header, err = take(path, &ch, o); err != nil {
 				return Contents{}, err
 			}
 			if ch.text == "" && ch.tooLong == 0 {
@@ -119,6 +132,9 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 		}()
 	}
 	parsers.Wait()
+	if !header && o.Dialect == eventlog.CodingAgent {
+		return Contents{}, notASession(path, "it holds no record")
+	}
 	if !header {
 		return Contents{}, eventlog.Errorf(eventlog.InvalidSession, "%s", invalid(path, "missing session header"))
 	}
@@ -128,19 +144,30 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 		n += len(p.entries)
 	}
 	c.Entries = make([]eventlog.Entry, 0, n)
+	var further []int
 	lines := 1 // the header
 	for _, p := range results {
 		if p.bad != nil {
 			return Contents{}, badLine(path, lines+p.badLine, p.bad)
 		}
 		lines += p.lines
+		for _, at := range p.further {
+			further = append(further, len(c.Entries)+at)
+		}
+		c.Lines = append(c.Lines, p.at...)
 		c.Entries = append(c.Entries, p.entries...)
 		c.Damage = append(c.Damage, p.damage...)
 	}
 	if n := len(results); n > 0 && results[n-1].torn > 0 {
 		c.tail.start = results[n-1].torn
 	}
-	if o.Strict {
+	if o.Dialect == eventlog.CodingAgent {
+		if err := c.migrate(further, o); err != nil {
+			return Contents{}, err
+		}
+	}
+	c.Metadata.Dialect, c.Metadata.DialectBasis = o.Dialect, o.basis
+	if o.Strict && o.Dialect == eventlog.Harness {
 		for _, e := range c.Entries {
 			// Pi throws a TypeError here, after all lines were read.
 			if _, _, _, err := eventlog.Harness.Label(e); err != nil {
@@ -212,10 +239,15 @@ func (p *parsed) parse(ch chunk, o Options) {
 		} else if line != "" && (line[0] == '{' || !js.IsBlank(line)) {
 			p.lines++
 			before := len(p.entries)
-			e, err := eventlog.ParseEntry(line)
+			e, err := o.Dialect.ParseEntry(line)
 			switch {
 			case err == nil:
 				p.entries = append(p.entries, e)
+			case o.Dialect == eventlog.CodingAgent && (o.Strict || !notJSON(err)):
+				p.setAside(line, offset, number, err)
+				if !ended {
+					p.torn = offset
+				}
 			case o.Strict:
 				if p.bad == nil {
 					p.badLine, p.bad = p.lines, err
@@ -226,10 +258,25 @@ func (p *parsed) parse(ch chunk, o Options) {
 					p.torn = offset
 				}
 			}
+			for o.Lines && len(p.at) < len(p.entries) {
+				p.at = append(p.at, number)
+			}
 		}
 		text, offset, number = rest, offset+int64(len(text)-len(rest)), number+1
 	}
 }
+
+// setAside takes a line for damage that gives no entry by the coding agent's rules.
+func (p *parsed) setAside(line string, offset int64, number int, why error) {
+	if v, err := js.Parse(line); err == nil && v.Get("type").Is("session") {
+		p.further = append(p.further, len(p.entries))
+	}
+	p.damage = append(p.damage, Damage{number, offset, int64(len(line)), why.Error()})
+}
+
+// notJSON says whether a line was refused because it is no JSON, so that entries may
+// be hidden in it.
+func notJSON(err error) bool { return errors.As(err, new(*js.SyntaxError)) }
 
 // tooLong sets a line aside that is longer than the limit.
 func (p *parsed) tooLong(line int, offset, length int64, o Options) {

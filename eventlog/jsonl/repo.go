@@ -224,7 +224,7 @@ func (r *Repo) Delete(ctx context.Context, m eventlog.Metadata) error {
 	if err := r.owns(path); err != nil {
 		return err
 	}
-	for _, name := range []string{path, path + damagedSuffix} {
+	for _, name := range []string{path, path + damagedSuffix, path + leafSuffix} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fileError("Failed to delete session "+path, err)
 		}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/eventlog/memory"
 	"github.com/sessiontree/sessiontree/eventlog/osfile"
 )
@@ -21,8 +23,9 @@ import (
 // append written to the file first.
 type Storage struct {
 	*memory.Storage
-	path string
-	o    Options
+	path     string
+	o        Options
+	migrated *Migration // nil unless the file is of an older version
 
 	damageMu sync.Mutex
 	damage   []Damage
@@ -30,9 +33,11 @@ type Storage struct {
 	// What follows belongs to the append that is under way.
 	was   fs.FileInfo // the file as it was read, or made, or looked at last
 	wrote bool        // whether this handle wrote to it since then
-	file  File        // open and locked once the session was appended to
-	tail  tail
-	buf   []byte // what the last append wrote; the next one's memory
+	// hasLeaf says that the leaf is kept beside the file.
+	hasLeaf bool
+	file    File // open and locked once the session was appended to
+	tail    tail
+	buf     []byte // what the last append wrote; the next one's memory
 	// failed is what a write that failed may have left behind tail, because it
 	// could not be taken back; nil if nothing. It is taken back before the next
 	// append.
@@ -52,7 +57,9 @@ func Open(ctx context.Context, path string, o Options) (*Storage, error) {
 		return nil, fileError("Failed to read session "+path, err)
 	}
 	defer f.Close()
-	c, err := read(path, f, o)
+	whole := func(o Options) (Contents, error) { return read(path, io.NewSectionReader(f, 0, math.MaxInt64), o) }
+	o = o.detected(firstLine(f), func() (Contents, error) { return whole(o.asAgent()) })
+	c, err := whole(o)
 	if err != nil {
 		return nil, err
 	}
@@ -60,10 +67,13 @@ func Open(ctx context.Context, path string, o Options) (*Storage, error) {
 }
 
 func newStorage(path string, was fs.FileInfo, c Contents, o Options) *Storage {
-	s := &Storage{path: path, o: o, was: was, damage: c.Damage, tail: c.tail}
-	s.Storage = memory.New(c.Metadata, c.Entries, memory.Options{
-		Source: o.Source, Lock: s.lock, Write: s.write, Done: s.close,
-	})
+	s := &Storage{path: path, o: o, was: was, damage: c.Damage, tail: c.tail, migrated: c.Migrated}
+	m := memory.Options{Source: o.Source, Lock: s.lock, Write: s.write, Done: s.close}
+	if n := len(c.Entries); !c.Metadata.Dialect.LogsMoves() && n > 0 {
+		m.Leaf = keptLeaf(path, n, eventlog.At(c.Entries[n-1].ID()))
+		s.hasLeaf = m.Leaf != nil
+	}
+	s.Storage = memory.New(c.Metadata, c.Entries, m)
 	return s
 }
 
@@ -78,9 +88,9 @@ func (s *Storage) fail(what string, err error) error {
 	return fileError("Failed to append to session "+s.path+": "+what, err)
 }
 
-// lock makes sure that this handle alone writes to the file, and that memory
+// lockFile makes sure that this handle alone writes to the file, and that memory
 // holds all that the file holds.
-func (s *Storage) lock(context.Context) error {
+func (s *Storage) lockFile(context.Context) error {
 	if s.file == nil {
 		if err := s.openLocked(); err != nil {
 			return err
@@ -156,10 +166,13 @@ func (s *Storage) openLocked() error {
 	return nil
 }
 
+// plain are the options by which what others wrote is read.
+func (s *Storage) plain() Options { return Options{MaxLine: s.o.MaxLine, Dialect: s.Dialect()} }
+
 // compare looks whether a file that somebody wrote to, but did not append to,
 // still holds what was read.
 func (s *Storage) compare(size int64) error {
-	c, err := read(s.path, io.NewSectionReader(s.file, 0, size), Options{MaxLine: s.o.MaxLine})
+	c, err := read(s.path, io.NewSectionReader(s.file, 0, size), s.plain())
 	if err != nil {
 		return s.changed("was rewritten")
 	}
@@ -211,7 +224,7 @@ func (s *Storage) catchUp(size int64) error {
 		if err != nil {
 			return s.fail("cannot read what others appended", err)
 		}
-		p.parse(ch, Options{MaxLine: s.o.MaxLine}) // a session that is open stays open
+		p.parse(ch, s.plain()) // a session that is open stays open
 	}
 	s.Load(p.entries)
 	s.damageMu.Lock()
@@ -228,8 +241,8 @@ func (s *Storage) catchUp(size int64) error {
 	return nil
 }
 
-// write appends the entries' lines to the file in one write.
-func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
+// writeLines appends the entries' lines to the file in one write.
+func (s *Storage) writeLines(ctx context.Context, entries []eventlog.Entry) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -423,11 +436,16 @@ func Create(ctx context.Context, path string, m eventlog.Metadata, entries []eve
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	id := m.ID
-	m, err := parseHeader(path, m.HeaderText(), false)
+	id, dialect, basis := m.ID, m.Dialect, m.DialectBasis
+	header := m.HeaderText()
+	if dialect != o.Dialect { // opening it would not find it
+		header = js.WithMember(js.Trusted(header), "dialect", js.Text(dialect.String())).JSON()
+	}
+	m, err := parseHeader(path, header, false)
 	if err != nil || m.ID != id {
 		return nil, eventlog.Errorf(eventlog.InvalidArgument, "a session cannot have the id %q", id)
 	}
+	m.Dialect, m.DialectBasis = dialect, basis
 	size := len(m.Header) + 1
 	for _, e := range entries {
 		size += len(e.JSON()) + 1

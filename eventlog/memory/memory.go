@@ -91,8 +91,18 @@ func New(meta eventlog.Metadata, entries []eventlog.Entry, o Options) *Storage {
 // Dialect implements [eventlog.Storage].
 func (s *Storage) Dialect() eventlog.Dialect { return s.meta.Dialect }
 
+// End is the number of entries and the last one's id.
+func (s *Storage) End() (n int, last eventlog.Ref) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if n = s.log.len(); n > 0 {
+		last = eventlog.At(s.log.at(int32(n - 1)).ID())
+	}
+	return n, last
+}
+
 // MoveLeaf sets the leaf without an entry. It is for the Lock option.
-func (s *Storage) MoveLeaf(to eventlog.Ref) { s.Load([]eventlog.Entry{eventlog.MoveOf(to)}) }
+func (s *Storage) MoveLeaf(to eventlog.Ref) { s.Load([]eventlog.Entry{eventlog.MoveOf(to.Value())}) }
 
 // Load takes entries that others appended to what the storage stands for. It is
 // for the Lock option.

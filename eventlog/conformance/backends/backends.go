@@ -31,7 +31,48 @@ func Memory() conformance.Backend {
 			return repo.(*memory.Repo).Add(ctx, c.Metadata, c.Entries)
 		},
 		Header: ReadHeader,
+		Agent: &conformance.AgentBackend{
+			New: func(_ string, source eventlog.Source) (eventlog.Repo, error) {
+				return memory.NewRepo(source), nil
+			},
+			Load: func(ctx context.Context, repo eventlog.Repo, _, name string, file []byte, source eventlog.Source) (*eventlog.Session, error) {
+				c, err := ReadAgent(name, file, source)
+				if err != nil {
+					return nil, err
+				}
+				if err := repo.Delete(ctx, c.Metadata); err != nil {
+					return nil, err
+				}
+				return repo.(*memory.Repo).Add(ctx, c.Metadata, c.Entries)
+			},
+			Inspect: InspectAgent,
+		},
 	}
+}
+
+// ReadAgent reads a file exactly as the coding agent does; nil is one that is not
+// there.
+func ReadAgent(name string, file []byte, source eventlog.Source) (jsonl.Contents, error) {
+	if file == nil {
+		return jsonl.Contents{}, eventlog.Errorf(eventlog.NotFound, "%s: no such file", name)
+	}
+	return jsonl.Parse(name, string(file), jsonl.Options{Source: source, Strict: true, Dialect: eventlog.CodingAgent, Lines: true})
+}
+
+// InspectAgent is [conformance.AgentBackend]'s Inspect for any backend.
+func InspectAgent(name string, file []byte) (f conformance.AgentFile, err error) {
+	c, err := ReadAgent(name, file, eventlog.Source{})
+	if err != nil {
+		return f, err
+	}
+	f.HeaderLine, f.EntryLines = c.HeaderLine, c.Lines
+	for _, d := range c.Damage {
+		f.SkippedLines = append(f.SkippedLines, d.Line)
+	}
+	if m := c.Migrated; m != nil {
+		f.Migrated, f.From, f.IDsGiven, f.RenamedLines = true, m.From, m.IDsGiven, m.Renamed
+	}
+	return f, nil
 }
 
 // JSONL is eventlog/jsonl. It does not wait for the disk: the suite does not
@@ -58,6 +99,38 @@ func JSONL() conformance.Backend {
 			return repo.Open(ctx, eventlog.Metadata{Path: path})
 		},
 		Header: ReadHeader,
+		Agent:  agentFiles(options),
+	}
+}
+
+func agentFiles(options func(eventlog.Source) jsonl.Options) *conformance.AgentBackend {
+	agent := func(source eventlog.Source) jsonl.Options {
+		o := options(source)
+		o.Dialect = eventlog.CodingAgent
+		return o
+	}
+	return &conformance.AgentBackend{
+		New: func(dir string, source eventlog.Source) (eventlog.Repo, error) {
+			return jsonl.NewRepo(dir, agent(source)), nil
+		},
+		Load: func(ctx context.Context, repo eventlog.Repo, dir, name string, file []byte, source eventlog.Source) (*eventlog.Session, error) {
+			path := filepath.Join(dir, name)
+			if err := repo.Delete(ctx, eventlog.Metadata{Path: path}); err != nil {
+				return nil, err
+			}
+			if _, err := write(dir, name, file); err != nil {
+				return nil, err
+			}
+			return repo.Open(ctx, eventlog.Metadata{Path: path})
+		},
+		Inspect: InspectAgent,
+		ListFolder: func(_ context.Context, dir, cwd string) (infos []eventlog.Info, errs []error, err error) {
+			list, err := jsonl.ListFolder(dir, cwd, jsonl.Options{Strict: true})
+			for _, l := range list {
+				infos, errs = append(infos, l.Info), append(errs, l.Err)
+			}
+			return infos, errs, err
+		},
 	}
 }
 

@@ -1,0 +1,441 @@
+package jsonl
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+)
+
+// Migration says how a file of version 1 or 2 was brought to version 3, as the
+// coding agent does it; the file itself is never written anew.
+type Migration struct {
+	From     js.Value // the header's version, absent or null for none
+	IDsGiven bool     // every entry got an id, and the entry before it as parent
+	Renamed  []int    // the lines whose message had the role hookMessage
+}
+
+// notASession is the coding agent's error for a file that it refuses.
+func notASession(path, why string) error {
+	return &eventlog.Error{Code: eventlog.InvalidSession, Message: "Session file is not a valid pi session: " + path, Err: errors.New(why)}
+}
+
+// takeAgentHeader takes the header off the front of the first chunks, as the coding
+// agent looks for it: what is no JSON, or nothing, is passed over; the first record
+// must be the header.
+func (c *Contents) takeAgentHeader(path string, ch *chunk, o Options) (bool, error) {
+	if ch.tooLong > 0 {
+		return false, notASession(path, "its first line is longer than the limit")
+	}
+	for ch.text != "" {
+		line, rest, _ := strings.Cut(ch.text, "\n")
+		offset, number := ch.offset, ch.line
+		found, err := c.agentHeader(path, line, o)
+		if err != nil {
+			return false, err
+		}
+		size := int64(len(ch.text) - len(rest))
+		ch.text, ch.offset, ch.line = rest, ch.offset+size, ch.line+1
+		if found {
+			c.HeaderLine = number
+			return true, nil
+		}
+		if !js.IsBlank(line) {
+			c.Damage = append(c.Damage, Damage{number, offset, int64(len(line)), "a line before the header that is no record"})
+		}
+	}
+	return false, nil
+}
+
+// agentHeader says whether a line is the header. A line that is a record of
+// another kind is an error.
+func (c *Contents) agentHeader(path, line string, o Options) (bool, error) {
+	h, err := js.Parse(line)
+	if err != nil && !o.Strict {
+		// Behind a byte order mark, or with an entry glued to it.
+		m, _, _, lenientErr := lenientHeader(path, line, 0, 1)
+		if lenientErr != nil {
+			return false, nil
+		}
+		h = js.Trusted(m.Header)
+	} else if err != nil || !h.Truthy() {
+		return false, nil
+	}
+	id, ok := h.Get("id").Str()
+	if !h.Get("type").Is("session") || !ok {
+		return false, notASession(path, "its first record is no session header")
+	}
+	m := eventlog.Metadata{Path: path, Header: h.JSON(), ID: id, Dialect: eventlog.CodingAgent}
+	m.CreatedAt, _ = h.Get("timestamp").Str()
+	m.CWD, _ = h.Get("cwd").Str()
+	if parent, ok := h.Get("parentSession").Str(); ok {
+		m.ParentSession = eventlog.At(parent)
+	}
+	if extra := h.Get("metadata"); extra.Kind() == js.Object {
+		m.Metadata = extra
+	}
+	c.Metadata = m
+	return true, nil
+}
+
+// version is a header's version as JavaScript compares it with a number: none is
+// 1, and what is no number is NaN.
+func version(header js.Value) float64 {
+	v := header.Get("version")
+	switch v.Kind() {
+	case js.Absent, js.Null:
+		return 1
+	case js.Bool:
+		if v.Truthy() {
+			return 1
+		}
+		return 0
+	case js.String:
+		s, _ := v.Str()
+		if s = js.Trim(s); s == "" {
+			return 0
+		}
+		v = js.Trusted(s)
+	}
+	if f, ok := js.ParseNumber(v.JSON()); ok {
+		return f
+	}
+	return math.NaN()
+}
+
+// migrate brings the entries of versions 1 and 2 to version 3. further are the
+// indices of entries that a further header stands before: they count as records.
+// New ids come from the source, if it makes any; else they follow from the text, so
+// that a file read twice has the same.
+func (c *Contents) migrate(further []int, o Options) error {
+	header := js.Trusted(c.Metadata.Header)
+	from := version(header)
+	if !(from < 3) {
+		return nil
+	}
+	c.Migrated = &Migration{From: header.Get("version"), IDsGiven: from < 2}
+	if from < 2 {
+		if err := c.giveIDs(further, o); err != nil {
+			return err
+		}
+	}
+	for i, e := range c.Entries {
+		if e.Type() == eventlog.TypeMessage && e.Message().Get("role").Is("hookMessage") {
+			message := js.WithMember(e.Message().Value, "role", js.Text(eventlog.RoleCustom))
+			if err := c.replace(i, js.WithMember(e.Value(), "message", message)); err != nil {
+				return err
+			}
+			if c.Lines != nil {
+				c.Migrated.Renamed = append(c.Migrated.Renamed, c.Lines[i])
+			}
+		}
+	}
+	c.Metadata.Header = js.WithMember(header, "version", js.Num(3)).JSON()
+	return nil
+}
+
+func (c *Contents) replace(i int, v js.Value) (err error) {
+	c.Entries[i], err = eventlog.CodingAgent.ParseEntry(v.JSON())
+	return err
+}
+
+// giveIDs makes a chain of the entries of version 1. Ids that were there are
+// replaced all the same.
+func (c *Contents) giveIDs(further []int, o Options) error {
+	records := []int{-1} // index of the entry that each record is, -1 for a header
+	for i := range c.Entries {
+		for _, f := range further {
+			if f == i {
+				records = append(records, -1)
+			}
+		}
+		records = append(records, i)
+	}
+	old := make([]js.Value, len(c.Entries))
+	ids := make([]string, len(c.Entries))
+	taken := map[string]bool{}
+	var sum [sha256.Size]byte
+	for i, e := range c.Entries {
+		if e.Value().Kind() != js.Object {
+			return notASession(c.Metadata.Path, "version 1 has a record that is no object")
+		}
+		old[i] = e.Get("id")
+		sum = sha256.Sum256(append(sum[:], e.JSON()...))
+		ids[i] = freshID(sum, o.Source, taken)
+		taken[ids[i]] = true
+	}
+	for i, e := range c.Entries {
+		v := js.WithMember(e.Value(), "id", js.Text(ids[i]))
+		parent := js.NullValue()
+		if i > 0 {
+			parent = js.Text(ids[i-1])
+		}
+		v = js.WithMember(v, "parentId", parent)
+		if index, ok := e.Get("firstKeptEntryIndex").Float(); ok && e.Type() == eventlog.TypeCompaction {
+			if at := recordAt(records, index); at >= 0 {
+				first := old[at]
+				if at <= i {
+					first = js.Text(ids[at])
+				}
+				v = js.WithMember(v, "firstKeptEntryId", first)
+			}
+			v = js.WithMember(v, "firstKeptEntryIndex", js.Value{})
+		}
+		if err := c.replace(i, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordAt is the entry that a record of an index is, -1 for none.
+func recordAt(records []int, index float64) int {
+	if index != float64(int(index)) || index < 0 || index >= float64(len(records)) {
+		return -1
+	}
+	return records[int(index)]
+}
+
+// freshID is an id that is not taken.
+func freshID(sum [sha256.Size]byte, src eventlog.Source, taken map[string]bool) string {
+	if src.NewID != nil {
+		id, _ := src.EntryID(func(id string) (bool, error) { return taken[id], nil })
+		return id
+	}
+	text := hex.EncodeToString(sum[:])
+	for at := 0; at+8 <= len(text); at += 8 {
+		if id := text[at : at+8]; !taken[id] {
+			return id
+		}
+	}
+	return text + "-" + strconv.Itoa(len(taken))
+}
+
+// ListFolder gives the information of the session files in a folder, the latest
+// activity first, as the coding agent lists it: of one working folder if cwd is not
+// "". A file without a header of a session is left out; one that cannot be read as a
+// session for another reason is given with the reason, behind the others.
+func ListFolder(dir, cwd string, o Options) ([]ListedInfo, error) {
+	names, err := namesIn(dir)
+	if err != nil {
+		return nil, fileError("Failed to list sessions in "+dir, err)
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(b, a) })
+	o.Dialect = eventlog.CodingAgent
+	var list []ListedInfo
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".jsonl") {
+			continue
+		}
+		if l, ok := infoOf(dir, name, o); ok && (cwd == "" || l.CWD == cwd) {
+			list = append(list, l)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b ListedInfo) int {
+		switch {
+		case a.Modified > b.Modified:
+			return -1
+		case a.Modified < b.Modified:
+			return 1
+		}
+		return 0
+	})
+	return list, nil
+}
+
+// ListedInfo is a session of such a list; Err says why a damaged one cannot be read.
+type ListedInfo struct {
+	eventlog.Info
+	Err error
+}
+
+// infoOf reads a file for a list; ok is false for what is no session file.
+func infoOf(dir, name string, o Options) (l ListedInfo, ok bool) {
+	path := filepath.Join(dir, name)
+	f, stat, err := openToRead(path)
+	if err != nil {
+		return ListedInfo{}, false
+	}
+	defer f.Close()
+	c, err := read(path, f, o)
+	if err != nil {
+		return ListedInfo{}, false
+	}
+	l.Info, l.Err = eventlog.InfoOf(c.Metadata, c.All())
+	if math.IsNaN(l.Modified) {
+		l.Modified = float64(stat.ModTime().UnixMilli())
+	}
+	return l, true
+}
+
+// All gives the entries.
+func (c *Contents) All() iter.Seq2[eventlog.Entry, error] {
+	return func(yield func(eventlog.Entry, error) bool) {
+		for _, e := range c.Entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// leafSuffix is what the name of a session's file gets for the leaf, where that is
+// no entry of the file.
+const leafSuffix = ".leaf"
+
+// keptLeaf is where the leaf was moved to since the last entry, nil if it was not:
+// what stands beside the file counts while the file ends as it did then.
+func keptLeaf(path string, entries int, last eventlog.Ref) *eventlog.Ref {
+	text, err := os.ReadFile(path + leafSuffix)
+	if err != nil {
+		return nil
+	}
+	v, err := js.Parse(string(text))
+	if n, _ := v.Get("entries").Float(); err != nil || int(n) != entries || js.Diff(v.Get("last"), last.Value()) != nil {
+		return nil
+	}
+	to := eventlog.MoveOf(v.Get("leaf")).LeafAfter()
+	return &to
+}
+
+// keepLeaf writes the leaf beside the file: whole or not at all.
+func (s *Storage) keepLeaf(leaf eventlog.Ref, entries int, last eventlog.Ref) error {
+	text := js.Fields(
+		js.Member{Key: "leaf", Value: leaf.Value()},
+		js.Member{Key: "entries", Value: js.Num(float64(entries))},
+		js.Member{Key: "last", Value: last.Value()}).JSON()
+	temp := s.path + leafSuffix + ".tmp"
+	f, err := s.o.openFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return s.fail("cannot keep the leaf", err)
+	}
+	err = f.Chmod(0o600)
+	if err == nil {
+		err = writeAll(f, []byte(text+"\n"))
+	}
+	if err == nil && !s.o.NoSync {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(temp, s.path+leafSuffix)
+	}
+	if err != nil {
+		os.Remove(temp)
+		return s.fail("cannot keep the leaf", err)
+	}
+	return nil
+}
+
+// asAgent are options that read a file for its marks: the coding agent takes any
+// entry.
+func (o Options) asAgent() Options {
+	o.Dialect, o.Detect = eventlog.CodingAgent, false
+	return o
+}
+
+// detected are the options with the dialect that the file names in its header (we
+// write it there where opening the file would not find it), or that its marks say.
+func (o Options) detected(header string, read func() (Contents, error)) Options {
+	detect := o.Detect
+	o.Detect = false
+	if strings.Contains(header, `"dialect"`) {
+		if h, err := js.Parse(header); err == nil {
+			name, _ := h.Get("dialect").Str()
+			if d, err := eventlog.ParseDialect(name); err == nil && h.Get("type").Is("session") {
+				o.Dialect, o.basis = d, ""
+				return o
+			}
+		}
+	}
+	if !detect {
+		return o
+	}
+	if c, err := read(); err == nil {
+		var told *eventlog.Dialect
+		if o.Dialect != eventlog.CodingAgent {
+			told = &o.Dialect
+		}
+		o.Dialect, o.basis = eventlog.DialectOf(c.Entries, told)
+	}
+	return o
+}
+
+// firstLine is the beginning of a file, up to its first newline.
+func firstLine(f io.ReaderAt) string {
+	buf := make([]byte, 16<<10)
+	n, _ := f.ReadAt(buf, 0)
+	line, _, _ := strings.Cut(string(buf[:n]), "\n")
+	return line
+}
+
+// write makes an append durable: the entries as lines, a leaf that moved beside the
+// file. All of it, or nothing.
+func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
+	if s.Dialect().LogsMoves() {
+		return s.writeLines(ctx, entries)
+	}
+	var lines []eventlog.Entry
+	var moved *eventlog.Ref
+	for _, e := range entries {
+		moved = nil
+		if e.IsMove() {
+			to := e.LeafAfter()
+			moved = &to
+			continue
+		}
+		lines = append(lines, e)
+	}
+	n, last := s.End()
+	before := s.tail
+	if len(lines) > 0 {
+		if err := s.writeLines(ctx, lines); err != nil {
+			return err
+		}
+		n, last = n+len(lines), eventlog.At(lines[len(lines)-1].ID())
+	}
+	if moved == nil {
+		if s.hasLeaf && os.Remove(s.path+leafSuffix) == nil {
+			s.hasLeaf = false
+		}
+		return nil
+	}
+	err := s.keepLeaf(*moved, n, last)
+	if err != nil && len(lines) > 0 {
+		s.tail = before
+		err = errors.Join(err, s.takeBack(nil))
+	}
+	s.hasLeaf = s.hasLeaf || err == nil
+	return err
+}
+
+// lock makes sure that this handle alone writes to the file, and that memory holds
+// all that the file and its kept leaf hold.
+func (s *Storage) lock(ctx context.Context) error {
+	if s.migrated != nil {
+		return eventlog.Errorf(eventlog.InvalidState, "Session file %s is of an older version: it is read as one of version 3, and never rewritten; import it, or fork it, to go on", s.path)
+	}
+	fresh := s.file == nil
+	if err := s.lockFile(ctx); err != nil || !fresh || s.Dialect().LogsMoves() {
+		return err
+	}
+	n, last := s.End()
+	if leaf := keptLeaf(s.path, n, last); leaf != nil {
+		s.hasLeaf = true
+		s.MoveLeaf(*leaf)
+	}
+	return nil
+}
