@@ -19,12 +19,12 @@ import (
 	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
 )
 
-const conformanceLong = `conformance runs a backend against recorded answers of Pi's agent core and of its
-coding agent: those that are packed into this program (the coding agent's under
-coding-agent/), or those in DIR, a folder with a folder for each group of cases.
-Which program answered, the "reference" of each case says. It prints each answer that is wrong, those that differ from
-Pi's on purpose, by rule, and last the line "N passed, N failed". The exit code
-is 1 if a case failed.
+const conformanceLong = `conformance runs a backend against recorded answers of Pi: those of its agent
+core and of its coding agent that are packed into this program (the latter
+under coding-agent/), or those in DIR, a folder with a folder for each group of
+cases. Which program answered, the "reference" of each case says. It prints
+each answer that is wrong, those that differ from Pi's on purpose, by rule, and
+last the line "N passed, N failed". The exit code is 1 if a case failed.
 
 --filter GLOB runs some of the cases: the pattern is matched against a case's
 group (handmade), its name (plan-a-plan-b), and both (handmade/plan-*).
