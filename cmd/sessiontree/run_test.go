@@ -261,7 +261,7 @@ func TestErrors(t *testing.T) {
 		{[]string{"conformance", absent}, "not_found", absent},
 		{[]string{"conformance", readme}, "not_found", readme},
 		{[]string{"conformance", dir}, "not_found", dir},
-		{[]string{"conformance", "--filter", "no-such-case-*"}, "not_found", "nothing-*"},
+		{[]string{"conformance", "--filter", "no-such-case-*"}, "not_found", "no-such-case-*"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			a := ask(test.args...)
