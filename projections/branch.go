@@ -26,9 +26,7 @@ func (Branch) Reset(ctx context.Context, tx *Tx) error {
 			return err
 		}
 	}
-	// Who keeps answers in memory sees by the build that they may be others.
-	_, err := tx.Exec(ctx, "UPDATE checkpoints SET build = random() WHERE projection = ?", Branch{}.Name())
-	return err
+	return renewBuild(ctx, tx)
 }
 
 // Head is a session's row of heads while events are applied to it.
@@ -117,6 +115,46 @@ func (b Branch) applySession(ctx context.Context, tx *Tx, heads map[int64]*Head,
 		return DeleteBranchRows(ctx, tx, e.Session)
 	}
 	return nil
+}
+
+// RebuildSession makes a session's rows again from its events alone, as they would
+// be had each been applied as it came. A session that is not there loses its rows.
+func (b Branch) RebuildSession(ctx context.Context, tx *Tx, session int64) error {
+	if err := DeleteBranchRows(ctx, tx, session); err != nil {
+		return err
+	}
+	var created, after int64 = 0, 0
+	ok, err := tx.Row(ctx, "SELECT seq FROM events WHERE session = ? AND n = 0 AND type <> ?", []any{session, SessionDeleted}, &created)
+	if err != nil || !ok {
+		return err
+	}
+	h := &Head{session: session, lastSeq: created}
+	if err := h.write(ctx, tx); err != nil {
+		return err
+	}
+	for more := true; more; {
+		var events []Event
+		if events, more, err = readSession(ctx, tx, session, after, BranchSlice); err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			break
+		}
+		after = int64(events[len(events)-1].N)
+		if h, err = ReadHead(ctx, tx, session); err != nil {
+			return err
+		}
+		if err := b.ApplyTo(ctx, tx, h, events); err != nil {
+			return err
+		}
+	}
+	return renewBuild(ctx, tx)
+}
+
+// renewBuild shows whoever keeps answers in memory that they may be others.
+func renewBuild(ctx context.Context, tx *Tx) error {
+	_, err := tx.Exec(ctx, "UPDATE checkpoints SET build = random() WHERE projection = ?", Branch{}.Name())
+	return err
 }
 
 // DeleteBranchRows deletes a session's rows of the branch set.

@@ -52,6 +52,19 @@ func (s *Storage) CommonAncestor(ctx context.Context, a, b string) (common event
 	return common, err
 }
 
+// Skeleton gives the joints of the session's tree from the branch views, at the
+// cost of its segments; ok is false when they cannot be asked. Ask
+// [eventlog.Session.Skeleton], which then makes them from the log.
+func (s *Storage) Skeleton(ctx context.Context) (joints eventlog.Skeleton, ok bool, err error) {
+	err = s.read(ctx, func(tx reading) (err error) {
+		if ok = !tx.walks() && s.Dialect() == eventlog.Harness; ok {
+			joints, err = query.Skeleton(ctx, tx, s.key)
+		}
+		return err
+	})
+	return joints, ok, err
+}
+
 // pair answers a question about two entries: by their places, or in an irregular
 // session by their ways up to the root.
 func (s *Storage) pair(ctx context.Context, a, b string, indexed func(tx reading, a, b query.Place) error, walked func(a, b []eventlog.Entry) error) error {

@@ -157,6 +157,7 @@ func sameAnswers(t *testing.T, reference, store *eventlog.Session, ids []string)
 	ask("name", func(s *eventlog.Session) answer { return answered(s.Name(ctx)) })
 	ask("stats", func(s *eventlog.Session) answer { return answered(s.Stats(ctx)) })
 	ask("tree", func(s *eventlog.Session) answer { return answered(s.Tree(ctx)) })
+	ask("skeleton", func(s *eventlog.Session) answer { return answered(s.Skeleton(ctx)) })
 	for _, id := range ids {
 		ask("branch of "+id, func(s *eventlog.Session) answer { return answered(s.Branch(ctx, eventlog.At(id))) })
 		ask("context of "+id, func(s *eventlog.Session) answer { return answered(s.BuildContext(ctx, eventlog.At(id))) })

@@ -136,6 +136,14 @@ func TestBranchesEqualTheWalkWhileOthersWrite(t *testing.T) {
 			}
 		})
 	}
+	all.Go(func() { // the views are made anew all the while
+		for time.Now().Before(until) {
+			if err := s.Rebuild(t.Context()); err != nil {
+				t.Error("rebuild:", err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
 	compared := make([]int, 2)
 	for i := range compared {
 		all.Go(func() {

@@ -95,7 +95,7 @@ func (s *Store) mend(ctx context.Context) error {
 		return err
 	}
 	s.o.Logger.WarnContext(ctx, "the checkpoint of the branch views is wrong: they are rebuilt", "path", s.db.path)
-	return s.rebuildBranch(ctx)
+	return s.rebuildWhole(ctx)
 }
 
 // appliedBehind says whether the first entry behind a position was applied: then

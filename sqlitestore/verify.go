@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/projections"
@@ -238,41 +237,4 @@ func ids(entries []eventlog.Entry) []string {
 		out[i] = e.ID()
 	}
 	return out
-}
-
-// Rebuild makes views again from the log: those named, or all of them ("branch"
-// is the branch set; [Store.Health] names the others). It fails with
-// [eventlog.ErrInvalidArgument] for a view that does not exist.
-func (s *Store) Rebuild(ctx context.Context, names ...string) error {
-	if s.writer == nil {
-		return s.readOnly()
-	}
-	if i := slices.Index(names, s.branch.Name()); i >= 0 || len(names) == 0 {
-		if err := s.rebuildBranch(ctx); err != nil {
-			return err
-		}
-		if names = slices.Delete(slices.Clone(names), max(i, 0), i+1); len(names) == 0 && i >= 0 {
-			return nil
-		}
-	}
-	return s.views.Rebuild(ctx, names...)
-}
-
-// rebuildBranch makes the branch views again in one transaction: readers see the
-// old answers until the new ones are there.
-func (s *Store) rebuildBranch(ctx context.Context) error {
-	return s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
-		if err := s.branch.Reset(ctx, tx); err != nil {
-			return err
-		}
-		if err := projections.WriteCheckpoint(ctx, tx, s.branch, 0); err != nil {
-			return err
-		}
-		for {
-			more, err := projections.CatchUp(ctx, tx, s.branch, projections.BranchSlice)
-			if err != nil || !more {
-				return err
-			}
-		}
-	})
 }
