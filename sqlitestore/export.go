@@ -20,22 +20,26 @@ func (s *Store) Export(ctx context.Context, id string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out := &export{st: st, w: bufio.NewWriterSize(w, 1<<16)}
+	return (&export{st: st}).run(ctx, w)
+}
+
+func (x *export) run(ctx context.Context, w io.Writer) error {
+	x.w = bufio.NewWriterSize(w, 1<<16)
 	for more := true; more; {
 		var page []byte
-		err := st.read(ctx, func(tx reading) (err error) {
-			out.tx = tx.Tx
-			page, more, err = out.page(ctx)
+		err := x.st.read(ctx, func(tx reading) (err error) {
+			x.tx = tx.Tx
+			page, more, err = x.page(ctx)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if _, err := out.w.Write(page); err != nil {
+		if _, err := x.w.Write(page); err != nil {
 			return err
 		}
 	}
-	return out.w.Flush()
+	return x.w.Flush()
 }
 
 // export writes one session, a page in each snapshot. What it has written does not
@@ -47,10 +51,12 @@ type export struct {
 
 	origin *source // the file that it was imported from, nil for none
 	begun  bool
-	n      int  // entries that are written
-	own    bool // what the file holds is written; what was appended here follows
-	last   byte // that was put
-	buf    []byte
+	// fileOnly leaves out what was appended here.
+	fileOnly bool
+	n        int  // entries that are written
+	own      bool // what the file holds is written; what was appended here follows
+	last     byte // that was put
+	buf      []byte
 }
 
 // exportPage is how many bytes of a session are read at a time, more or less.
@@ -59,7 +65,10 @@ const exportPage = 1 << 20
 func (x *export) page(ctx context.Context) (page []byte, more bool, err error) {
 	x.buf = nil
 	if !x.begun {
-		if x.origin, err = originOf(ctx, x.tx, x.st.key); err != nil {
+		if x.origin == nil {
+			x.origin, err = originOf(ctx, x.tx, x.st.key)
+		}
+		if err != nil {
 			return nil, false, err
 		}
 		if err := x.header(ctx); err != nil {
@@ -145,7 +154,7 @@ func (x *export) gap(ctx context.Context, n int, usual string) error {
 func (x *export) entries(ctx context.Context) (more bool, err error) {
 	for len(x.buf) < exportPage {
 		if !x.own && x.n == x.origin.n {
-			if err := x.end(ctx); err != nil {
+			if err := x.end(ctx); err != nil || x.fileOnly {
 				return false, err
 			}
 		}

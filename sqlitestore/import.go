@@ -25,6 +25,7 @@ const (
 	Unchanged Outcome = "unchanged" // all that it holds was here
 	Damaged   Outcome = "damaged"   // imported or extended, with bytes set aside that cannot be read
 	Refused   Outcome = "refused"   // nothing was taken; Err says why
+	Different Outcome = "different" // verified, and what is here is not what the file holds
 )
 
 // FileResult is what became of one file.
@@ -36,6 +37,8 @@ type FileResult struct {
 	Damage  int    // byte ranges of the file that hold no entry
 	Size    int64  // of the file in bytes
 	Err     error  // of a refused one
+	// Problems are what of a different one is not as in the file.
+	Problems []string
 }
 
 // ImportOptions say how files are imported. The zero value takes what is new and
@@ -46,7 +49,9 @@ type ImportOptions struct {
 	Fork bool
 	// Restore takes sessions that were deleted here.
 	Restore bool
-	// Verify reads files that look unchanged too.
+	// Verify reads files that look unchanged too, and compares what is here of each
+	// with the file: the bytes, the leaf, the branch, the context, totals, name and
+	// labels, as the reference walk over the file's entries has them.
 	Verify bool
 	// MaxLine is the longest line that is read, in bytes. 0 is 256 MiB.
 	MaxLine int
@@ -131,6 +136,8 @@ type importer struct {
 	o      ImportOptions
 	memory *semaphore.Weighted
 	stream sync.Mutex // one file at a time is read while it is written
+
+	prefixes *prefixes // of a follower, else nil
 
 	reports sync.Mutex
 	each    func(FileResult)

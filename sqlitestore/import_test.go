@@ -2,6 +2,7 @@ package sqlitestore_test
 
 import (
 	"bytes"
+	"database/sql"
 	"fmt"
 	"io/fs"
 	"os"
@@ -322,4 +323,75 @@ func TestParentsOfFilesAreParentsOfSessions(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Verifying proves what is here against the files, and notices what is not so.
+func TestImportVerifies(t *testing.T) {
+	dir := t.TempDir()
+	db := filepath.Join(dir, "sessions.db")
+	s := sqlitestoretest.OpenAt(t, db, sqlitestore.Options{})
+	v4, err := os.ReadFile("../eventlog/sessionfile/testdata/v4.jsonl")
+	require.NoError(t, err)
+	var paths []string
+	for name, text := range map[string]string{
+		"a": header("a", "") + line("x", "", "1") + "junk\n" + line("y", "x", "2"),
+		"b": `{"type":"session","id":"b"}` + "\r\n" + `{"type":"message","timestamp":"2025-01-01T00:00:01.000Z","message":{"role":"user","content":"1"}}`,
+		"c": string(v4),
+	} {
+		path := filepath.Join(dir, name+".jsonl")
+		write(t, path, text)
+		paths = append(paths, path)
+	}
+	for _, want := range []sqlitestore.Outcome{sqlitestore.Imported, sqlitestore.Unchanged} {
+		for _, r := range importAll(t, s, sqlitestore.ImportOptions{Verify: true}, paths...) {
+			require.NoError(t, r.Err)
+			require.Empty(t, r.Problems)
+			if filepath.Base(r.Path) != "a.jsonl" || want == sqlitestore.Unchanged {
+				require.Equal(t, want, r.Outcome)
+			}
+		}
+	}
+	// A view that lies is noticed.
+	raw, err := sql.Open("sqlite", db)
+	require.NoError(t, err)
+	defer raw.Close()
+	_, err = raw.Exec("UPDATE heads SET cost = cost + 1 WHERE session = (SELECT key FROM sessions WHERE id = 'newer')")
+	require.NoError(t, err)
+	different := 0
+	for _, r := range importAll(t, s, sqlitestore.ImportOptions{Verify: true}, paths...) {
+		if r.Session == "newer" {
+			require.Equal(t, sqlitestore.Different, r.Outcome)
+			require.Equal(t, []string{"the total differs from the file's"}, r.Problems)
+			different++
+		}
+	}
+	require.Equal(t, 1, different)
+	require.NoError(t, s.Rebuild(ctx))
+}
+
+func TestDamageIsListedWithItsBytes(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	long := strings.Repeat("y", 3000)
+	text := header("x", "") + "junk\n" + line("a", "", "1") + `{"type":"mess` + line("b", "a", "2") + long + "\n" + line("c", "b", "3") + `{"torn`
+	write(t, path, text)
+	r := importAll(t, s, sqlitestore.ImportOptions{MaxLine: 1000}, path)[0]
+	require.NoError(t, r.Err)
+	require.Equal(t, 3, r.Entries)
+	damage, err := s.Damage(ctx, "x")
+	require.NoError(t, err)
+	var got []string
+	for _, d := range damage {
+		b, err := s.SetAsideBytes(ctx, d)
+		require.NoError(t, err)
+		require.Equal(t, text[d.Offset:d.Offset+d.Length], string(b))
+		require.Equal(t, strings.Count(text[:d.Offset], "\n")+1, d.Line)
+		require.Equal(t, path, d.Path)
+		require.True(t, strings.HasPrefix(string(b), string(d.Begin)))
+		got = append(got, string(b))
+	}
+	require.Equal(t, []string{"junk", `{"type":"mess`, long, `{"torn`}, got)
+	all, err := s.Damage(ctx, "")
+	require.NoError(t, err)
+	require.Equal(t, damage, all)
 }

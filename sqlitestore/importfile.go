@@ -60,7 +60,13 @@ func (f *fileImport) run(ctx context.Context) (result FileResult, err error) {
 	if err := f.prepare(ctx); err != nil {
 		return result, err
 	}
-	return f.write(ctx, result)
+	if result, err = f.write(ctx, result); err != nil || !f.o.Verify {
+		return result, err
+	}
+	if result.Problems, err = f.prove(ctx, result.Session); result.Problems != nil {
+		result.Outcome = Different
+	}
+	return result, err
 }
 
 // prepare decides where the file is read from, and reads a small one.
@@ -132,6 +138,9 @@ func (f *fileImport) resumption(ctx context.Context) (*resumption, error) {
 
 // hashed takes what was read of the file before into a hash.
 func (f *fileImport) hashed(file io.ReaderAt) (hash.Hash, error) {
+	if h := f.prefixes.recall(f.path, f.known, f.info, file); h != nil {
+		return h, nil
+	}
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(file, f.known.title, f.known.readTo-f.known.title)); err != nil {
 		return nil, cannotRead(f.path, err)

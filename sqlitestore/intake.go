@@ -243,6 +243,7 @@ func (in *intake) finish(ctx context.Context, end *sessionfile.End) error {
 	if err := f.update(ctx, in.tx, in.store.o.Source.Time()); err != nil {
 		return err
 	}
+	in.prefixes.keep(f, in.info, end.State)
 	return in.report(ctx)
 }
 

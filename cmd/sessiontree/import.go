@@ -33,20 +33,23 @@ file that has grown the new entries are taken.
              history here (--fork takes it as a new one), or one that was deleted
              here (--restore takes it again)
 
---verify reads every file, also those that look unchanged.
+--verify reads every file, also those that look unchanged, and compares what is
+here with what it holds: the bytes that "export" would write, and the leaf, the
+branch, the context, totals, name and labels, as the reference answers them from
+the file. A file that fails is "different".
 
-The exit code is 1 if a file was refused.
+The exit code is 1 if a file was refused or is different.
 
 --json:
 {
   "database": the file
   "files": [{"file", "outcome", "session" (id, or null), "entries" (new here),
-            "damage" (number of byte ranges), "size", "error" ({"code",
-            "message"}, or null), "diverged" (of a session with another history:
+            "damage" (number of byte ranges), "size", "problems" (what is
+            different), "error" ({"code", "message"}, or null), "diverged" (of a session with another history:
             {"shared", "file", "here"}, the number of entries that both begin
             with and the entries that follow in each; or null)}]
   "summary": {"files", "imported", "extended", "unchanged", "damaged", "refused",
-             "entries", "bytes", "seconds"}
+             "different", "entries", "bytes", "seconds"}
 }`
 
 func (c *cli) importCommand() *cobra.Command {
@@ -70,7 +73,7 @@ func (c *cli) importCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.Fork, "fork", false, "take a session that has another history here as a new one")
 	flags.BoolVar(&o.Restore, "restore", false, "take sessions that were deleted here")
-	flags.BoolVar(&o.Verify, "verify", false, "read every file, also those that look unchanged")
+	flags.BoolVar(&o.Verify, "verify", false, "read every file, and compare what is here with what it holds")
 	flags.BoolVarP(&all, "all", "a", false, "show unchanged files too")
 	return cmd
 }
@@ -112,7 +115,7 @@ func (i *importRun) run(paths []string) error {
 			return err
 		}
 		i.summary(d)
-		if i.counts[sqlitestore.Refused]+i.lost > 0 {
+		if i.counts[sqlitestore.Refused]+i.counts[sqlitestore.Different]+i.lost > 0 {
 			return errFailed
 		}
 		return nil
@@ -138,7 +141,7 @@ func (i *importRun) each(r sqlitestore.FileResult) {
 }
 
 var outcomeStyles = map[sqlitestore.Outcome]style{
-	sqlitestore.Imported: green, sqlitestore.Extended: green, sqlitestore.Damaged: yellow, sqlitestore.Refused: red, sqlitestore.Unchanged: dim,
+	sqlitestore.Imported: green, sqlitestore.Extended: green, sqlitestore.Damaged: yellow, sqlitestore.Refused: red, sqlitestore.Different: red, sqlitestore.Unchanged: dim,
 }
 
 // lines are what is said of one file.
@@ -151,7 +154,11 @@ func (i *importRun) lines(r sqlitestore.FileResult) []string {
 	if r.Damage > 0 {
 		head += ", " + count(r.Damage, "damaged place")
 	}
-	return []string{head}
+	lines := []string{head}
+	for _, p := range r.Problems {
+		lines = append(lines, "  "+safe(p))
+	}
+	return lines
 }
 
 // tails show where the history of a file and the one here part.
@@ -191,11 +198,12 @@ func fileResultJSON(r sqlitestore.FileResult) js.Value {
 		field("entries", number(r.Entries)),
 		field("damage", number(r.Damage)),
 		field("size", js.Num(float64(r.Size))),
+		field("problems", js.Texts(r.Problems...)),
 		field("error", failure),
 		field("diverged", diverged))
 }
 
-var outcomes = []sqlitestore.Outcome{sqlitestore.Imported, sqlitestore.Extended, sqlitestore.Unchanged, sqlitestore.Damaged, sqlitestore.Refused}
+var outcomes = []sqlitestore.Outcome{sqlitestore.Imported, sqlitestore.Extended, sqlitestore.Unchanged, sqlitestore.Damaged, sqlitestore.Refused, sqlitestore.Different}
 
 func (i *importRun) summary(d *database) {
 	total, seconds := 0, time.Since(i.started).Seconds()

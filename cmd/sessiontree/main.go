@@ -2,7 +2,8 @@
 // trees.
 //
 // Run "sessiontree demo" for a story that needs no file, and "sessiontree help"
-// for the commands. None but demo writes a session file; some change a database.
+// for the commands. None but demo and export write session files, and none changes
+// one that is there; some change a database.
 package main
 
 import (

@@ -2,6 +2,7 @@ package sessionfile
 
 import (
 	"crypto/sha256"
+	"encoding"
 	"errors"
 	"hash"
 	"io"
@@ -43,6 +44,7 @@ type End struct {
 	Offset int64
 	Line   int
 	Hash   []byte
+	State  []byte // of the hash, as its MarshalBinary gives it
 	// Tail is what stands behind Offset: a last line without its newline that gave
 	// no entry, yet. Torn says why, or is nil where it is nothing but blanks.
 	Tail string
@@ -312,6 +314,7 @@ func (f *Reader) End() *End { return f.end }
 func (f *Reader) finish(tail line, torn *Damage) {
 	f.gap.endLong("")
 	f.end = &End{Gap: f.gap.take(), Offset: tail.offset, Line: tail.number, Hash: f.hash.Sum(nil), Tail: tail.text, Torn: torn, Size: tail.offset + int64(len(tail.text))}
+	f.end.State, _ = f.hash.(encoding.BinaryMarshaler).MarshalBinary() // SHA-256 can, and nothing is lost where it cannot
 }
 
 // line reads one line.
