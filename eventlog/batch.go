@@ -120,6 +120,14 @@ type View interface {
 	Exists(id string) (bool, error)
 }
 
+// ManyView is a View that looks for many ids at less cost than one by one.
+type ManyView interface {
+	View
+	// Taken says which of the ids there are, after Tip was asked. The ids are made
+	// of ASCII letters, digits, '-' and '_'.
+	Taken(ids []string) (map[string]bool, error)
+}
+
 // Prepare makes the batch's entries for a session in the state that v shows, and
 // checks all that an append checks. Every backend calls it under its own lock,
 // so that all refuse the same things. When written is false the batch is a retry
@@ -141,9 +149,16 @@ func (b Batch) Prepare(v View, s Source) (entries []Entry, written bool, err err
 		fresh = make(map[string]bool, len(b.Drafts))
 	}
 	entries = make([]Entry, 0, len(b.Drafts))
+	free, s, err := b.ask(v, s)
+	if err != nil {
+		return nil, false, err
+	}
 	exists := func(id string) (bool, error) {
-		if fresh[id] {
+		switch {
+		case fresh[id]:
 			return true, nil
+		case free[id]:
+			return false, nil
 		}
 		return v.Exists(id)
 	}

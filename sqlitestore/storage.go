@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -117,56 +118,12 @@ func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
 	return nil
 }
 
-// insertInto appends entries exactly as they are.
-func (s *Store) insertInto(ctx context.Context, tx *projections.Tx, session int64, entries []eventlog.Entry) error {
-	v := &view{ctx: ctx, tx: tx, key: session}
-	if _, err := v.Tip(); err != nil {
-		return err
-	}
-	return s.insert(ctx, tx, v.head, entries, false)
-}
-
-// insert appends entries to a session, and applies the branch set to them in the
-// same transaction. Checked says that their ids are new in the session.
-func (s *Store) insert(ctx context.Context, tx *projections.Tx, head *projections.Head, entries []eventlog.Entry, checked bool) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	events := make([]projections.Event, len(entries))
-	n := head.Tip().N
-	for i, e := range entries {
-		n++
-		r, err := tx.Exec(ctx, insertEvent, head.Session(), n, e.ID(), nullable(e.Parent()), string(e.Type()), e.Timestamp(), e.JSON())
-		if err != nil {
-			return err
-		}
-		seq, err := r.LastInsertId()
-		if err != nil {
-			return err
-		}
-		events[i] = projections.Event{Seq: seq, Session: head.Session(), N: n, Entry: e, Checked: checked}
-	}
-	if err := s.branch.ApplyTo(ctx, tx, head, events); err != nil {
-		return err
-	}
-	return projections.WriteCheckpoint(ctx, tx, s.branch, events[len(events)-1].Seq)
-}
-
 // apply brings the branch set up to the events that the transaction wrote.
 func (s *Store) apply(ctx context.Context, tx *projections.Tx, events []projections.Event) error {
 	if err := s.branch.Apply(ctx, tx, events); err != nil {
 		return err
 	}
 	return projections.WriteCheckpoint(ctx, tx, s.branch, events[len(events)-1].Seq)
-}
-
-const insertEvent = "INSERT INTO events (session, n, id, parent, type, timestamp, payload) VALUES (?, ?, ?, ?, ?, ?, ?)"
-
-func nullable(r eventlog.Ref) any {
-	if r.IsNone() {
-		return nil
-	}
-	return r.ID()
 }
 
 // Close implements [eventlog.Storage]. The store stays open.
@@ -213,9 +170,34 @@ func (v *view) Lookup(id string) (e eventlog.Entry, ok bool, err error) {
 
 // Exists implements [eventlog.View].
 func (v *view) Exists(id string) (bool, error) {
-	if v.head != nil && v.head.HasLeaf(id) {
-		return true, nil
+	if v.head != nil && (v.head.HasLeaf(id) || v.head.Tip().N == 0) {
+		return v.head.HasLeaf(id), nil
 	}
 	var one int
 	return v.tx.Row(v.ctx, "SELECT 1 FROM events WHERE session = ? AND id = ? LIMIT 1", []any{v.key, id}, &one)
+}
+
+// Taken implements [eventlog.ManyView].
+func (v *view) Taken(ids []string) (map[string]bool, error) {
+	taken := map[string]bool{}
+	if v.head.Tip().N == 0 {
+		return taken, nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.tx.Rows(v.ctx, "SELECT e.id FROM json_each(?2) i CROSS JOIN events e WHERE e.session = ?1 AND e.id = i.value", v.key, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		taken[id] = true
+	}
+	return taken, rows.Err()
 }

@@ -1,0 +1,83 @@
+package sqlitestore
+
+import (
+	"context"
+	"strings"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/projections"
+)
+
+const (
+	insertEvent = "INSERT INTO events (session, n, id, parent, type, timestamp, payload) VALUES " + insertValues
+
+	insertValues  = "(?, ?, ?, ?, ?, ?, ?)"
+	insertColumns = 7
+
+	// insertRows is how many rows one statement of a batch writes. AUTOINCREMENT
+	// looks its counter up and writes it back once a statement: with one row each, a
+	// batch takes a fifth longer.
+	insertRows = 16
+)
+
+var insertEvents = insertEvent + strings.Repeat(", "+insertValues, insertRows-1)
+
+func nullable(r eventlog.Ref) any {
+	if r.IsNone() {
+		return nil
+	}
+	return r.ID()
+}
+
+// insertInto appends entries exactly as they are.
+func (s *Store) insertInto(ctx context.Context, tx *projections.Tx, session int64, entries []eventlog.Entry) error {
+	v := &view{ctx: ctx, tx: tx, key: session}
+	if _, err := v.Tip(); err != nil {
+		return err
+	}
+	return s.insert(ctx, tx, v.head, entries, false)
+}
+
+// insert appends entries to a session, and applies the branch set to them in the
+// same transaction. Checked says that their ids are new in the session.
+func (s *Store) insert(ctx context.Context, tx *projections.Tx, head *projections.Head, entries []eventlog.Entry, checked bool) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	events := make([]projections.Event, len(entries))
+	for i, e := range entries {
+		events[i] = projections.Event{Session: head.Session(), N: head.Tip().N + 1 + i, Entry: e, Checked: checked}
+	}
+	for rest := events; len(rest) > 0; {
+		rows, query := 1, insertEvent
+		if len(rest) >= insertRows {
+			rows, query = insertRows, insertEvents
+		}
+		if err := insertInOne(ctx, tx, query, rest[:rows]); err != nil {
+			return err
+		}
+		rest = rest[rows:]
+	}
+	if err := s.branch.ApplyTo(ctx, tx, head, events); err != nil {
+		return err
+	}
+	return projections.WriteCheckpoint(ctx, tx, s.branch, events[len(events)-1].Seq)
+}
+
+// insertInOne writes events in one statement, and tells them their seqs.
+func insertInOne(ctx context.Context, tx *projections.Tx, query string, events []projections.Event) error {
+	args := make([]any, 0, insertRows*insertColumns)
+	for _, e := range events {
+		args = append(args, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Entry.JSON())
+	}
+	r, err := tx.Exec(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	// Nobody else inserts meanwhile, and AUTOINCREMENT counts up by one.
+	last, err := r.LastInsertId()
+	for i := range events {
+		events[i].Seq = last - int64(len(events)-1-i)
+	}
+	return err
+}
