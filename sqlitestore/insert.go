@@ -58,10 +58,7 @@ func (s *Store) insert(ctx context.Context, tx *projections.Tx, head *projection
 		}
 		rest = rest[rows:]
 	}
-	if err := s.branch.ApplyTo(ctx, tx, head, events); err != nil {
-		return err
-	}
-	return projections.WriteCheckpoint(ctx, tx, s.branch, events[len(events)-1].Seq)
+	return s.branch.ApplyTo(ctx, tx, head, events)
 }
 
 // insertInOne writes events in one statement, and tells them their seqs.

@@ -76,7 +76,7 @@ func (s *Store) insertSessionEvent(ctx context.Context, tx *projections.Tx, sess
 	if err != nil {
 		return err
 	}
-	return s.apply(ctx, tx, []projections.Event{{Seq: seq, Session: session, Type: typ}})
+	return s.branch.Apply(ctx, tx, []projections.Event{{Seq: seq, Session: session, Type: typ}})
 }
 
 // row is a row of sessions.
@@ -238,19 +238,12 @@ func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64)
 		return err
 	}
 	// AUTOINCREMENT gives the copies base+1, base+2, … in the order of n.
-	r, err := tx.Exec(ctx, `INSERT INTO events (session, n, id, parent, type, timestamp, payload)
+	_, err := tx.Exec(ctx, `INSERT INTO events (session, n, id, parent, type, timestamp, payload)
 		SELECT ?, n, id, parent, type, timestamp, payload FROM events WHERE session = ? AND n > 0 ORDER BY n`, to, from)
 	if err != nil {
 		return err
 	}
-	copied, err := r.RowsAffected()
-	if err != nil {
-		return err
-	}
-	if err := s.branch.Copy(ctx, tx, from, to, base); err != nil {
-		return err
-	}
-	return projections.WriteCheckpoint(ctx, tx, s.branch, base+copied)
+	return s.branch.Copy(ctx, tx, from, to, base)
 }
 
 // Add takes a session that was read from elsewhere, exactly as it is: nothing is

@@ -77,12 +77,7 @@ func (s *Store) update(ctx context.Context, f func(ctx context.Context, tx *proj
 	if s.writer == nil {
 		return s.readOnly()
 	}
-	err := s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
-		if err := s.bringUp(ctx, tx); err != nil {
-			return err
-		}
-		return f(ctx, tx)
-	})
+	err := s.writer.updateWithViews(ctx, f)
 	if err == nil {
 		s.news.shine()
 	}
@@ -118,18 +113,18 @@ func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
 	return nil
 }
 
-// apply brings the branch set up to the events that the transaction wrote.
-func (s *Store) apply(ctx context.Context, tx *projections.Tx, events []projections.Event) error {
-	if err := s.branch.Apply(ctx, tx, events); err != nil {
-		return err
-	}
-	return projections.WriteCheckpoint(ctx, tx, s.branch, events[len(events)-1].Seq)
-}
-
 // Close implements [eventlog.Storage]. The store stays open.
 func (s *Storage) Close() error {
 	s.closed.Store(true)
 	return nil
+}
+
+// settle moves the checkpoint of the branch views, which every write of this
+// transaction kept current.
+func (s *Store) settle(ctx context.Context, tx *projections.Tx) error {
+	_, err := tx.Exec(ctx, `UPDATE checkpoints SET position = last.seq FROM (SELECT seq FROM events ORDER BY seq DESC LIMIT 1) last
+		WHERE projection = ? AND position <> last.seq`, s.branch.Name())
+	return err
 }
 
 // view is a session inside a transaction: an [eventlog.View].

@@ -24,6 +24,10 @@ type writer struct {
 	conn *sqlx.Conn
 	tx   *projections.Tx
 
+	// What a transaction does for all of its requests that need the branch views:
+	// before the first of them, and behind the last.
+	bringUp, settle func(ctx context.Context, tx *projections.Tx) error
+
 	mu      sync.Mutex
 	queue   []*request
 	leading bool // somebody commits now
@@ -39,6 +43,7 @@ type request struct {
 	lead chan struct{} // closed when the request is to lead the next commit
 	err  error
 
+	views    bool      // needs the branch views current, and keeps them so
 	alone    bool      // runs by itself, outside of a transaction
 	lazy     bool      // may be lost with the power: it can be made again
 	deadline time.Time // until when it waits for another process' lock
@@ -67,6 +72,11 @@ func newWriter(ctx context.Context, d *database, o Options) (*writer, error) {
 // turn has come the write is carried out.
 func (w *writer) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
 	return w.do(&request{ctx: ctx, run: f})
+}
+
+// updateWithViews is update with the branch views current before and after f.
+func (w *writer) updateWithViews(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	return w.do(&request{ctx: ctx, run: f, views: true})
 }
 
 // updateLazily is update for what can be made again: the commit does not wait for
@@ -183,11 +193,12 @@ func groupSize(queue []*request) int {
 }
 
 // commit carries a group out in one transaction. If one of several fails, the
-// transaction is undone and each is carried out by itself, so that a failure is
-// its own.
+// transaction is undone and run again with each request behind a savepoint, so
+// that a failure is its own and costs the others no sync; if even that cannot be,
+// each is carried out by itself.
 func (w *writer) commit(group []*request) {
-	for len(group) > 0 {
-		err := w.transact(group)
+	for apart := false; len(group) > 0; {
+		err := w.transact(group, apart)
 		switch {
 		case err == nil:
 			return
@@ -206,6 +217,8 @@ func (w *writer) commit(group []*request) {
 		case len(group) == 1:
 			group[0].err = err
 			return
+		case !apart:
+			apart = true
 		default:
 			for i := range group {
 				w.commit(group[i : i+1 : i+1])
@@ -218,7 +231,7 @@ func (w *writer) commit(group []*request) {
 // transact runs the group in one transaction; on an error nothing was written.
 // A caller's cancellation does not reach the statements: a transaction is short,
 // and is finished or undone as a whole.
-func (w *writer) transact(group []*request) error {
+func (w *writer) transact(group []*request, apart bool) error {
 	// SQLite does not notice that its file was deleted or replaced, and would
 	// write into what nobody finds again.
 	if err := w.db.checkFile(); err != nil {
@@ -233,17 +246,56 @@ func (w *writer) transact(group []*request) error {
 	if err := w.begin(group); err != nil {
 		return err
 	}
-	for _, r := range group {
-		if err := r.carryOut(w.tx); err != nil {
-			w.rollback()
-			return w.db.mapError("cannot write", err)
-		}
+	if err := w.run(group, apart); err != nil {
+		w.rollback()
+		return w.db.mapError("cannot write", err)
 	}
 	if _, err := w.tx.Exec(context.Background(), "COMMIT"); err != nil {
 		w.rollback()
 		return w.db.mapError("cannot commit", err)
 	}
 	return nil
+}
+
+// run runs the group inside the transaction. If each is to fail apart, an error is
+// one of the transaction itself.
+func (w *writer) run(group []*request, apart bool) error {
+	ctx, views := context.Background(), false
+	for _, r := range group {
+		if r.views && !views {
+			if err := w.bringUp(ctx, w.tx); err != nil {
+				return err
+			}
+			views = true
+		}
+		carryOut := r.carryOut
+		if apart {
+			carryOut = r.carryOutApart
+		}
+		if err := carryOut(w.tx); err != nil {
+			return err
+		}
+	}
+	if !views {
+		return nil
+	}
+	return w.settle(ctx, w.tx)
+}
+
+// carryOutApart runs the request behind a savepoint: what it wrote is undone if it
+// fails, and nothing else.
+func (r *request) carryOutApart(tx *projections.Tx) error {
+	ctx := context.Background()
+	if _, err := tx.Exec(ctx, "SAVEPOINT request"); err != nil {
+		return err
+	}
+	if r.err = r.carryOut(tx); r.err != nil {
+		if _, err := tx.Exec(ctx, "ROLLBACK TO request"); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, "RELEASE request")
+	return err
 }
 
 // runAlone runs a request outside of a transaction, again while another process
