@@ -17,7 +17,7 @@ var operations = []operation{
 	{name: "empty", about: "nothing: what measuring costs", once: true, run: (*bed).empty},
 	{name: "disk", about: "bytes on disk an entry: in all, and of the branch set alone (disk-branch-set)", run: (*bed).disk},
 
-	{name: "branch", about: "the branch of the leaf, warm", run: (*bed).branch},
+	{name: "branch", about: "the branch of an entry near the leaf, warm", run: (*bed).branch},
 	{name: "context", about: "the context of an entry near the leaf, warm", run: (*bed).context},
 	{name: "context-again", about: "the context of the leaf, with nothing changed", run: (*bed).contextAgain},
 	{name: "context-first", about: "the context of the leaf, from a store that was opened just now", run: (*bed).contextFirst},
@@ -39,7 +39,7 @@ var operations = []operation{
 	{name: "batch", about: "messages below the leaf, many in a transaction", shape: "chain", run: (*bed).batch},
 	{name: "turn", about: "append, then context: both, and the context alone (context-after-append)", run: (*bed).turns},
 	{name: "append-at", about: "a new branch at any entry, with its bytes on disk (append-at-bytes)", run: (*bed).appendAt},
-	{name: "move", about: "the leaf to any entry", run: (*bed).move},
+	{name: "move", about: "the leaf to any entry, against an append", run: (*bed).move},
 
 	{name: "create", about: "a session", once: true, run: (*bed).create},
 	{name: "comb-level", about: "a level of a comb as it grows: append, move back, append; against three appends", once: true, run: (*bed).combLevels},

@@ -16,7 +16,7 @@ func (b *bed) empty(ctx context.Context) error {
 func (b *bed) branch(ctx context.Context) error {
 	return b.repeat(ctx, "branch", NanosPerEntry, 1, readsFor(len(b.path)), func() asked {
 		return asked{
-			backend.Request{Op: backend.Branch, Session: mainSession},
+			backend.Request{Op: backend.Branch, Session: mainSession, Entry: b.nearLeaf()},
 			&backend.Request{Op: backend.Branch, Session: branchSession},
 		}
 	})
@@ -27,13 +27,16 @@ func limitContext() *backend.Request {
 	return &backend.Request{Op: backend.Context, Session: contextSession}
 }
 
-// near is how far from the leaf contexts are asked for.
-const near = 7
+// nearLeaf is an entry near the end of the leaf's branch: not the leaf itself,
+// whose branch a store may keep in memory.
+func (b *bed) nearLeaf() string {
+	const near = 7
+	return b.path[max(0, len(b.path)-2-b.rng.IntN(near))]
+}
 
 func (b *bed) context(ctx context.Context) error {
 	return b.repeat(ctx, "context", NanosPerEntry, 1, readsFor(len(b.path)), func() asked {
-		at := max(0, len(b.path)-2-b.rng.IntN(near))
-		return asked{backend.Request{Op: backend.Context, Session: mainSession, Entry: b.path[at]}, limitContext()}
+		return asked{backend.Request{Op: backend.Context, Session: mainSession, Entry: b.nearLeaf()}, limitContext()}
 	})
 }
 

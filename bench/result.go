@@ -49,6 +49,9 @@ type Row struct {
 	Limit   []float64 `json:"limit,omitempty"`
 	// Ratio is the median of the samples by those of Limit, pair by pair.
 	Ratio *stats.Estimate `json:"ratio,omitempty"`
+	// Quiet is the tenth percentile of the samples by that of Limit: the ratio in
+	// moments in which nothing else ran. 0 where there is no limit.
+	Quiet float64 `json:"quiet,omitempty"`
 
 	// Unsure says that the interval reaches farther than a tenth: of the ratio
 	// where there is one, else of the value.
@@ -57,6 +60,9 @@ type Row struct {
 	Target *Target `json:"target,omitempty"`
 	Met    bool    `json:"met,omitempty"` // the target
 }
+
+// quiet is the percentile that stands for a machine at rest.
+const quiet = 0.1
 
 // unsureBeyond is the part of a figure by which two runs may differ.
 const unsureBeyond = 0.1
@@ -69,6 +75,7 @@ func (r *Row) finish() {
 	if len(r.Limit) > 0 {
 		ratio := stats.Median(stats.Ratios(r.Samples, r.Limit))
 		r.Ratio, r.Unsure = &ratio, ratio.Wide(unsureBeyond)
+		r.Quiet = stats.Quantile(r.Samples, quiet) / stats.Quantile(r.Limit, quiet)
 	}
 	if r.Target = targetOf(r); r.Target != nil {
 		r.Met = r.Target.met(r)

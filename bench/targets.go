@@ -43,7 +43,7 @@ var targets = []struct {
 	{operation: "append-normal", backend: "sqlite", Target: Target{Ratio: 5}},
 	{operation: "append-32-writers", backend: "sqlite", Target: Target{Ratio: 1 / 0.7}},
 	{operation: "append-at", backend: "sqlite", Target: Target{Ratio: 1.6}},
-	{operation: "append-at-bytes", backend: "sqlite", Target: Target{Value: 1500}},
+	{operation: "append-at-bytes", backend: "sqlite", shapes: []string{"chain"}, Target: Target{Value: 1500}},
 	{operation: "move", backend: "sqlite", Target: Target{Ratio: 1.5}},
 	{operation: "branch", backend: "sqlite", shapes: []string{"comb"}, sizes: [2]int{10_000, 0}, Target: Target{Value: 2500}},
 	{operation: "branch", backend: "sqlite", shapes: []string{"chain", "realistic"}, sizes: [2]int{10_000, 0}, Target: Target{Ratio: 1.5}},

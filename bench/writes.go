@@ -125,10 +125,31 @@ func (b *bed) appendAt(ctx context.Context) error {
 	return nil
 }
 
+// move is held against an append in another session of the same store.
 func (b *bed) move(ctx context.Context) error {
-	return b.repeat(ctx, "move", Nanos, 5, singleAppends, func() asked {
-		return same(backend.Request{Op: backend.Move, Session: mainSession, Entry: b.anywhere()})
-	})
+	for _, c := range b.stores {
+		if c.limit {
+			continue
+		}
+		plain := b.name()
+		if _, err := c.do(ctx, backend.Request{Op: backend.Create, Session: plain}); err != nil {
+			return err
+		}
+		r := Row{Operation: "move", Backend: c.Name, Shape: b.shape.Name, Size: b.size, Unit: Nanos, Against: "append"}
+		for range b.config.samples(singleAppends) {
+			moved, err := c.do(ctx, backend.Request{Op: backend.Move, Session: mainSession, Entry: b.anywhere()})
+			if err != nil {
+				return err
+			}
+			appended, err := c.do(ctx, backend.Request{Op: backend.Append, Session: plain, Lines: b.someMessages(1)})
+			if err != nil {
+				return err
+			}
+			r.Samples, r.Limit = append(r.Samples, float64(moved.Nanos)), append(r.Limit, float64(appended.Nanos))
+		}
+		b.row(r)
+	}
+	return nil
 }
 
 func (b *bed) create(ctx context.Context) error {

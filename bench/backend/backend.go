@@ -43,6 +43,7 @@ const (
 	Stream         Op = "stream"          // read the log in order, without keeping it
 	Export         Op = "export"          // write the session as a file, to nowhere
 	Rebuild        Op = "rebuild"         // make the view View anew from the log
+	Lag            Op = "lag"             // Count is how many events the asynchronous view that is farthest behind lacks
 	Size           Op = "size"            // bytes on disk, with those of each table
 	Peak           Op = "peak"            // the most memory that the process has held
 )

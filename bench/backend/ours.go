@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"path/filepath"
@@ -17,10 +18,11 @@ func SQLite() Backend {
 	return Backend{Name: "sqlite", About: "this module's store, one SQLite file", Limit: BareSQL().Name, Ours: true, Views: sqlitestore.ViewNames(), Open: openSQLite}
 }
 
-const databaseName = "sessions.db"
+// DatabaseName is the file of [SQLite] in its folder.
+const DatabaseName = "sessions.db"
 
 func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
-	path := filepath.Join(dir, databaseName)
+	path := filepath.Join(dir, DatabaseName)
 	options := sqlitestore.Options{}
 	if o.Normal {
 		options.Synchronous = sqlitestore.Normal
@@ -33,11 +35,23 @@ func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
 		repo:    store,
 		find:    byID,
 		list:    func(ctx context.Context, limit int) (int, error) { return listPage(ctx, store, limit) },
+		lag:     func(ctx context.Context) (int, error) { return lag(ctx, store) },
 		rebuild: func(ctx context.Context, view string) error { return store.Rebuild(ctx, view) },
 		size:    func(ctx context.Context) (Reply, error) { return databaseSize(ctx, path) },
 		end:     store.Close,
 		open:    map[string]*eventlog.Session{},
 	}, nil
+}
+
+// lag is how many events the view that is farthest behind lacks.
+func lag(ctx context.Context, store *sqlitestore.Store) (int, error) {
+	h, err := store.Health(ctx)
+	most := int64(0)
+	for _, v := range h.Views {
+		most = max(most, v.Lag)
+		err = cmp.Or(err, v.Err)
+	}
+	return int(most), err
 }
 
 func listPage(ctx context.Context, store *sqlitestore.Store, limit int) (n int, err error) {

@@ -20,6 +20,9 @@ type sessions struct {
 	// list lists the first limit sessions, and all if that is 0. nil lists all with
 	// what every repository has.
 	list func(ctx context.Context, limit int) (int, error)
+	// lag is how many events the view that is farthest behind lacks, nil if there
+	// are no views.
+	lag func(ctx context.Context) (int, error)
 	// rebuild makes a view anew, nil if there are none.
 	rebuild func(ctx context.Context, view string) error
 	// size gives the bytes on disk, nil for none.
@@ -44,6 +47,12 @@ func (s *sessions) Do(ctx context.Context, r Request) (Reply, error) {
 			return Reply{}, errors.ErrUnsupported
 		}
 		return timed(func() (Reply, error) { return Reply{}, s.rebuild(ctx, r.View) })
+	case Lag:
+		if s.lag == nil {
+			return Reply{}, nil
+		}
+		n, err := s.lag(ctx)
+		return Reply{Count: n}, err
 	case Peak:
 		return peak()
 	case Size:

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -24,7 +25,8 @@ takes a minute or two; --sizes, --shapes, --backends and --ops ask for more or
 less. It touches no session: stores are made in temporary folders.
 
 "times the limit" is the median of many pairs, with the interval in which it lies
-with 95%. A "?" marks a figure that another run may put elsewhere by more than a
+with 95%; "quiet" is what the fastest tenth of both says, on a busy machine the
+better guess. A "?" marks a figure that another run may put elsewhere by more than a
 tenth. A target is what this project asks of its own backends; a missed one is no
 error. Times depend on the machine: compare two runs of one machine.
 
@@ -41,6 +43,7 @@ error. Times depend on the machine: compare two runs of one machine.
               "samples": [number], "value": estimate of them, "p99"
               "against": what "limit" has samples of; missing with what follows
               "limit": [number], "ratio": estimate, pair by pair
+              "quiet": ratio of the tenth percentiles
               "unsure": true, or missing
               "target": {"ratio" or "value", "p99" or "total": true for a value
                         that is the 99th percentile, or for all entries together}
@@ -83,7 +86,7 @@ func (c *cli) benchCommand() *cobra.Command {
 	flags.StringVar(&f.dir, "dir", "", "a folder on the disk that is to be measured (default the system's for temporary files)")
 	flags.StringVar(&f.html, "html", "", "write a page with plots to this file")
 	flags.StringVar(&f.out, "out", "", "write the result, as of --json, to this file")
-	cmd.AddCommand(c.benchGenCommand(), c.benchServeCommand())
+	cmd.AddCommand(c.benchGenCommand(), c.benchCheckCommand(), c.benchServeCommand())
 	return cmd
 }
 
@@ -164,11 +167,21 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return file.Close()
 }
 
-// progress shows on a terminal how far a run has come.
+// progressEvery is how often a run tells of itself where there is no terminal.
+const progressEvery = 10 * time.Second
+
+// progress shows how far a run has come: as a bar on a terminal, else as a line
+// now and then of a run that takes long.
 func (c *cli) progress() func(bench.Progress) {
 	width, ok := terminalOf(c.stderr)
 	if !ok {
-		return nil
+		last := time.Now()
+		return func(p bench.Progress) {
+			if time.Since(last) >= progressEvery {
+				last = time.Now()
+				c.complain(fmt.Sprintf("bench: step %d of %d: %s", p.Done+1, p.Total, p.Step))
+			}
+		}
 	}
 	var bar *progressbar.ProgressBar
 	return func(p bench.Progress) {

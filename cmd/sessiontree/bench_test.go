@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,6 @@ func quickBench(args ...string) answer {
 func TestBenchPrintsFiguresBesideTargets(t *testing.T) {
 	a := quickBench("--shapes", "chain")
 	require.Equal(t, exitOK, a.code, a.stderr)
-	assert.Empty(t, a.stderr)
 	for _, want := range []string{"times the limit", "branch", "disk-branch-set", "/entry", "memory", "targets met"} {
 		assert.Contains(t, a.stdout, want)
 	}
@@ -117,4 +117,19 @@ func TestBenchServeAnswersLineByLine(t *testing.T) {
 func quote(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
+}
+
+func TestBenchCheckSaysWhatItCounted(t *testing.T) {
+	args := []string{"bench", "check", "--shapes", "chain", "--sizes", "100,250,600,1500"}
+	a := ask(args...)
+	require.Equal(t, exitOK, a.code, a.stdout+a.stderr)
+	assert.Regexp(t, `(?m)^append +chain +rows +100, 250, 600, 1500 +\d.00, \d.00, \d.00, \d.00 +\d.00 +0.00 +0.20 *$`, a.stdout)
+	assert.Contains(t, a.stdout, "figures, 0 off")
+	var r struct {
+		Figures []struct{ Operation, Metric string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(ask(append(args, "--json")...).stdout), &r))
+	assert.Contains(t, a.stdout, fmt.Sprintf("%d figures", len(r.Figures)))
+	assert.Equal(t, exitUsage, ask("bench", "check", "--sizes", "many").code)
+	assert.Equal(t, exitFailed, ask("bench", "check", "--sizes", "100,200,300").code)
 }
