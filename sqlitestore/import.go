@@ -53,6 +53,9 @@ type ImportOptions struct {
 	// with the file: the bytes, the leaf, the branch, the context, totals, name and
 	// labels, as the reference walk over the file's entries has them.
 	Verify bool
+	// Dialect is by which rules new sessions are answered; nil goes by what their
+	// entries tell.
+	Dialect *eventlog.Dialect
 	// MaxLine is the longest line that is read, in bytes. 0 is 256 MiB.
 	MaxLine int
 }

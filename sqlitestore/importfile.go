@@ -33,6 +33,8 @@ type fileRun struct {
 	next    func() (sessionfile.Item, error)
 	end     func() *sessionfile.End
 	close   func() error
+	// dialect is what the entries tell that were read so far.
+	dialect func() (eventlog.Dialect, string)
 }
 
 func (f *fileImport) run(ctx context.Context) (result FileResult, err error) {
@@ -164,7 +166,7 @@ func (f *fileImport) from(at *resumption) (*fileRun, error) {
 		item, err := reader.Next()
 		return item, f.ofFile(err)
 	}
-	return &fileRun{header: reader.Header(), resumed: at, next: next, end: reader.End, close: file.Close}, nil
+	return &fileRun{header: reader.Header(), resumed: at, next: next, end: reader.End, close: file.Close, dialect: func() (eventlog.Dialect, string) { return reader.Dialect(f.o.Dialect) }}, nil
 }
 
 // ofFile marks an error of reading as the file's own.
@@ -200,10 +202,11 @@ type held struct {
 	resumed *resumption
 	items   []sessionfile.Item
 	end     *sessionfile.End
+	dialect func() (eventlog.Dialect, string)
 }
 
 func (r *fileRun) hold() (*held, error) {
-	h := &held{header: r.header, resumed: r.resumed}
+	h := &held{header: r.header, resumed: r.resumed, dialect: r.dialect}
 	for {
 		item, err := r.next()
 		if err == io.EOF {
@@ -229,8 +232,9 @@ func (h *held) again() *fileRun {
 			at++
 			return h.items[at-1], nil
 		},
-		end:   func() *sessionfile.End { return h.end },
-		close: func() error { return nil },
+		end:     func() *sessionfile.End { return h.end },
+		close:   func() error { return nil },
+		dialect: h.dialect,
 	}
 }
 
@@ -286,6 +290,10 @@ func (f *fileImport) find(ctx context.Context, id string) (session int64, here b
 // create makes the file's session.
 func (f *fileImport) create(ctx context.Context, header sessionfile.Header, result *FileResult) error {
 	m := header.Metadata
+	var err error
+	if m.Dialect, m.DialectBasis, err = f.dialect(); err != nil {
+		return err
+	}
 	from, event, err := f.parent(ctx, &m)
 	if err != nil {
 		return err
@@ -304,6 +312,25 @@ func (f *fileImport) create(ctx context.Context, header sessionfile.Header, resu
 		result.Session = m.ID
 	}
 	return err
+}
+
+// dialect is by which rules the file's session is answered. Of a large file that
+// takes a reading of its own.
+func (f *fileImport) dialect() (eventlog.Dialect, string, error) {
+	run, err := f.open()
+	if err != nil {
+		return 0, "", err
+	}
+	defer run.close()
+	for f.info.Size() >= streamed {
+		if _, err := run.next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return 0, "", err
+		}
+	}
+	d, basis := run.dialect()
+	return d, basis, nil
 }
 
 // checkTombstone refuses a session that was deleted here, or forgets that it was.

@@ -29,6 +29,8 @@ writes them. --as changes the form:
 
   v3        a session file of version 3, whatever it was imported from, without
             what could not be read
+  markdown  the active branch as a document, then the branches that were left
+  html      one page of the tree that needs no other file and runs no script
 
 A file that is there already is left alone if it holds the same, and is never
 overwritten by something else.
@@ -84,7 +86,7 @@ func (c *cli) exportCommand() *cobra.Command {
 }
 
 // exportForms are what --as takes; the first is the default.
-var exportForms = []string{"imported", "v3"}
+var exportForms = []string{"imported", "v3", "markdown", "html"}
 
 // exportRun is one run of export.
 type exportRun struct {
@@ -97,10 +99,29 @@ type exportRun struct {
 
 // write writes one session in the form that was asked for.
 func (x *exportRun) write(ctx context.Context, id string, w io.Writer) error {
-	if x.form == "v3" {
+	switch x.form {
+	case "v3":
 		return x.d.ExportV3(ctx, id, w)
+	case "markdown":
+		return x.page(id, w, writeMarkdown)
+	case "html":
+		return x.page(id, w, writeHTML)
 	}
 	return x.d.Export(ctx, id, w)
+}
+
+// page writes what is made of the tree.
+func (x *exportRun) page(id string, w io.Writer, write func(io.Writer, *treeView) error) error {
+	s, err := x.d.session(x.ctx, id)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	v, err := x.viewTree(s)
+	if err != nil {
+		return err
+	}
+	return write(w, v)
 }
 
 func (x *exportRun) one(id string) error {
@@ -150,6 +171,9 @@ func (x *exportRun) all() error {
 // path is where a session goes in the folder.
 func (x *exportRun) path(m eventlog.Metadata) string {
 	dir, name := jsonl.PiPath(m)
+	if ending, ok := map[string]string{"markdown": ".md", "html": ".html"}[x.form]; ok {
+		name = strings.TrimSuffix(name, ".jsonl") + ending
+	}
 	return filepath.Join(x.to, dir, name)
 }
 

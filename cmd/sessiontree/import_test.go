@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -203,4 +204,59 @@ func TestImportUsage(t *testing.T) {
 	}
 	_, err := os.Stat(db)
 	assert.True(t, os.IsNotExist(err), "no database was made")
+}
+
+// Pages hold what they should, and no text brings anything else into one.
+func TestPages(t *testing.T) {
+	t.Setenv(databaseVariable, filepath.Join(t.TempDir(), "sessions.db"))
+	for _, name := range []string{"every-kind", "hostile", "suspicious"} {
+		require.Equal(t, exitOK, ask("import", "testdata/"+name+".jsonl").code, name)
+		b, err := os.ReadFile("testdata/" + name + ".jsonl")
+		require.NoError(t, err)
+		var header struct{ ID string }
+		first, _, _ := strings.Cut(string(b), "\n")
+		require.NoError(t, json.Unmarshal([]byte(first), &header))
+		id := header.ID
+		golden(t, name+"-markdown", ask("export", id, "--as", "markdown"))
+		golden(t, name+"-html", ask("export", id, "--as", "html"))
+	}
+	// A session that tries to get out.
+	attack := "</pre></details><script>alert(1)</script><img src=x onerror=alert(1)> ```\n# no heading\n````\n[x](javascript:alert(1)) \x1b]0;t\x07\u202e"
+	text, err := json.Marshal(attack)
+	require.NoError(t, err)
+	path := sessionFile(t,
+		`{"type":"message","id":"<b>\"'`+"`"+`</b>","parentId":null,"timestamp":"<i>","message":{"role":"<script>","content":`+string(text)+`}}`,
+		`{"type":"session_info","id":"n","parentId":"<b>\"'`+"`"+`</b>","timestamp":"x","name":`+string(text)+`}`,
+		`{"type":"label","id":"l","parentId":"n","timestamp":"x","targetId":"<b>\"'`+"`"+`</b>","label":`+string(text)+`}`)
+	require.Equal(t, exitOK, ask("import", path).code)
+	page := ask("export", "test", "--as", "html")
+	require.Equal(t, exitOK, page.code, page.stderr)
+	checkSafe(t, "html", page)
+	tags := regexp.MustCompile(`<[^>]*>`).FindAllString(page.stdout, -1)
+	for _, tag := range tags {
+		assert.Regexp(t, `^</?(html|head|meta|title|style|body|h1|dl|dt|dd|main|details|summary|span|pre|p)\b|^<!DOCTYPE`, tag)
+		assert.NotContains(t, tag, "onerror")
+	}
+	document := ask("export", "test", "--as", "markdown")
+	checkSafe(t, "markdown", document)
+	assert.NotRegexp(t, `(?m)^# no heading$`, outsideFences(document.stdout))
+	assert.NotContains(t, outsideFences(document.stdout), "<script>")
+}
+
+// outsideFences is a Markdown text without its fenced blocks.
+func outsideFences(s string) string {
+	var out []string
+	fence := ""
+	for line := range strings.SplitSeq(s, "\n") {
+		ticks := line[:len(line)-len(strings.TrimLeft(line, "`"))]
+		switch {
+		case fence == "" && len(ticks) >= 3:
+			fence = ticks
+		case fence != "" && line == ticks && len(ticks) >= len(fence):
+			fence = ""
+		case fence == "":
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
 }

@@ -81,11 +81,11 @@ type Reader struct {
 	hash   hash.Hash
 	header Header
 	rules  rules
-	dialects
 
-	queue []Item // read and not handed out
-	gap   gap
-	end   *End
+	detector eventlog.Detector
+	queue    []Item // read and not handed out
+	gap      gap
+	end      *End
 }
 
 // rules is how the lines of a format are read.
@@ -371,7 +371,7 @@ func (f *Reader) after(l line, from int) {
 
 // emit hands an entry out.
 func (f *Reader) emit(e eventlog.Entry, back Edits) {
-	f.observe(e)
+	f.detector.Observe(e)
 	f.queue = append(f.queue, Item{Entry: e, Edits: back, Gap: f.gap.take()})
 }
 

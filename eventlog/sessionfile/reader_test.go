@@ -28,7 +28,7 @@ type contents struct {
 	end     *sessionfile.End
 	bytes   string // as the parts give it again
 	parts   strings.Builder
-	dialect sessionfile.Dialect
+	dialect eventlog.Dialect
 }
 
 func (c *contents) gap(parts []sessionfile.Part, usual string, whole bool) {
@@ -68,7 +68,8 @@ func read(t testing.TB, text string, o sessionfile.Options) (c *contents, err er
 		c.parts.WriteString(edits.Apply(item.Entry.JSON()))
 		c.entries = append(c.entries, item.Entry)
 	}
-	c.end, c.dialect = r.End(), r.Dialect()
+	c.end = r.End()
+	c.dialect, _ = r.Dialect(nil)
 	c.gap(c.end.Gap, c.header.Newline, true)
 	c.bytes = c.parts.String()
 	if int64(len(c.bytes)) != c.end.Offset {
@@ -272,7 +273,7 @@ func TestVersion4(t *testing.T) {
 	c := whole(t, string(b))
 	assert.Equal(t, sessionfile.V4, c.header.Format)
 	assert.Equal(t, `{"type":"session","version":3,"id":"newer","timestamp":"2026-01-01T00:00:01.000Z","cwd":"/tmp"}`, c.header.Metadata.Header)
-	assert.Equal(t, sessionfile.Harness, c.dialect)
+	assert.Equal(t, eventlog.Harness, c.dialect)
 	assert.Empty(t, c.damage)
 	var kinds []string
 	for _, e := range c.entries {
@@ -301,6 +302,18 @@ func TestVersion4(t *testing.T) {
 	half := string(b)
 	c = whole(t, half[:len(half)-1])
 	assert.Len(t, c.entries, len(kinds)-1, "a transaction without its newline was not committed")
+}
+
+func TestDialect(t *testing.T) {
+	for text, want := range map[string]eventlog.Dialect{
+		entryA: eventlog.CodingAgent,
+		`{"type":"usage","id":"u","parentId":"a","timestamp":"t"}`:                                          eventlog.CodingAgent,
+		`{"type":"leaf","id":"l","parentId":"a","timestamp":"t","targetId":null}`:                           eventlog.Harness,
+		`{"type":"compaction","id":"c","parentId":"a","timestamp":"t","retainedTail":[]}`:                   eventlog.Harness,
+		`{"type":"active_tools_change","id":"t","parentId":"a","timestamp":"t","activeToolNames":["read"]}`: eventlog.Harness,
+	} {
+		assert.Equal(t, want, whole(t, header3+"\n"+text+"\n").dialect, text)
+	}
 }
 
 // oh-my-pi puts a line before the header whose text changes in place.
