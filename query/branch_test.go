@@ -116,7 +116,7 @@ func TestEveryPlanReadsTheSameBranch(t *testing.T) {
 			kept := NewSegments(1000).Of(1)
 			session := int64(1)
 			leaf := map[int64]string{}
-			for step := range 400 {
+			for step := range 240 {
 				if r.Float64() < shape.change {
 					session = 1 + r.Int64N(int64(shape.sessions))
 				}
@@ -124,7 +124,7 @@ func TestEveryPlanReadsTheSameBranch(t *testing.T) {
 					leaf[session] = append(all, "")[r.IntN(len(all)+1)]
 				}
 				leaf[session] = f.append(session, leaf[session])
-				if step%100 != 99 {
+				if step%80 != 79 {
 					continue
 				}
 				f.apply()
@@ -161,6 +161,8 @@ func (f *forest) check(ctx context.Context, kept Ways, session int64, id string,
 		require.Equal(t, want, ids(got), "session %d, %s from depth %d, %+v", session, id, stop, way)
 	}
 
+	f.checkBelow(ctx, session, id, 1+r.IntN(30))
+
 	up := p.Depth - r.Int64N(p.Depth+1)
 	a, ok, err := AncestorAt(ctx, f.tx, p, up)
 	require.NoError(t, err)
@@ -168,4 +170,52 @@ func (f *forest) check(ctx context.Context, kept Ways, session int64, id string,
 	above, err := Locate(ctx, f.tx, session, f.way(session, id)[up])
 	require.NoError(t, err)
 	require.Equal(t, above, a)
+}
+
+// checkBelow compares the children and descendants of an entry, in pages, with
+// what the parents say.
+func (f *forest) checkBelow(ctx context.Context, session int64, id string, page int) {
+	t := f.t
+	p, err := Locate(ctx, f.tx, session, id)
+	require.NoError(t, err)
+	var want, got []string
+	below := map[string]bool{id: true}
+	all := 0
+	for _, e := range f.ids[session] {
+		parent := f.parent[fmt.Sprint(session, "/", e)]
+		if parent == id {
+			want = append(want, e)
+		}
+		if below[parent] {
+			below[e] = true
+			all++
+		}
+	}
+	for after := int64(0); ; {
+		entries, next, err := Children(ctx, f.tx, p, after, page)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(entries), page)
+		got = append(got, ids(entries)...)
+		if after = next; after == 0 {
+			break
+		}
+	}
+	require.Equal(t, want, got, "children of %s in %d", id, session)
+
+	seen := map[string]bool{id: true}
+	for from := (Cursor{}); ; {
+		entries, next, err := Descendants(ctx, f.tx, p, from, page)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(entries), page)
+		for _, e := range ids(entries) {
+			require.True(t, below[e], "%s is below %s", e, id)
+			require.False(t, seen[e], "%s comes once", e)
+			require.True(t, seen[f.parent[fmt.Sprint(session, "/", e)]], "%s comes behind its parent", e)
+			seen[e] = true
+		}
+		if from = next; from == (Cursor{}) {
+			break
+		}
+	}
+	require.Len(t, seen, all+1)
 }

@@ -2,6 +2,7 @@ package sqlitestore_test
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -162,6 +163,7 @@ func sameAnswers(t *testing.T, reference, store *eventlog.Session, ids []string)
 		ask("branch of "+id, func(s *eventlog.Session) answer { return answered(s.Branch(ctx, eventlog.At(id))) })
 		ask("context of "+id, func(s *eventlog.Session) answer { return answered(s.BuildContext(ctx, eventlog.At(id))) })
 	}
+	sameBelow(t, reference, store.Storage().(*sqlitestore.Storage), ids)
 	up := map[string][]string{}
 	for _, id := range ids {
 		up[id] = wayUp(t, reference, id)
@@ -202,4 +204,49 @@ func wayUp(t *testing.T, s *eventlog.Session, id string) (up []string) {
 		}
 	}
 	return up
+}
+
+// sameBelow compares the children and descendants of entries with the log.
+func sameBelow(t *testing.T, reference *eventlog.Session, store *sqlitestore.Storage, ids []string) {
+	children := map[string][]string{}
+	there := map[string]bool{}
+	for e, err := range reference.Entries(ctx, 0, eventlog.All) {
+		require.NoError(t, err)
+		there[e.ID()] = true
+		if parent := e.Parent().ID(); parent != "" {
+			children[parent] = append(children[parent], e.ID())
+		}
+	}
+	collect := func(entries iter.Seq2[eventlog.Entry, error]) (got []string, err error) {
+		for e, err := range entries {
+			if err != nil {
+				return nil, err
+			}
+			got = append(got, e.ID())
+		}
+		return got, nil
+	}
+	for _, id := range ids {
+		got, err := collect(store.Children(ctx, id))
+		below, errBelow := collect(store.Descendants(ctx, id))
+		if !there[id] {
+			require.Equal(t, eventlog.NotFound, eventlog.CodeOf(err))
+			require.Equal(t, eventlog.NotFound, eventlog.CodeOf(errBelow))
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, errBelow)
+		require.Equal(t, children[id], got, "children of %s", id)
+		var want []string
+		seen := map[string]bool{id: true}
+		for next := []string{id}; len(next) > 0; next = next[1:] {
+			for _, child := range children[next[0]] {
+				if !seen[child] {
+					seen[child] = true
+					want, next = append(want, child), append(next, child)
+				}
+			}
+		}
+		require.ElementsMatch(t, want, below, "descendants of %s", id)
+	}
 }
