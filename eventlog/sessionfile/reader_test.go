@@ -3,6 +3,7 @@ package sessionfile_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -115,8 +116,13 @@ func texts(entries []eventlog.Entry) (out []string) {
 // Every recorded session file of Pi's comes back byte for byte, and of those that
 // the file backend takes, the entries are the same.
 func TestRecordedFilesComeBack(t *testing.T) {
+	for name, vectors := range map[string]fs.FS{"harness": conformance.Vectors(), "coding agent": conformance.AgentVectors()} {
+		t.Run(name, func(t *testing.T) { comeBack(t, vectors) })
+	}
+}
+
+func comeBack(t *testing.T, vectors fs.FS) {
 	files, refused := 0, 0
-	vectors := conformance.Vectors()
 	err := fs.WalkDir(vectors, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, ".jsonl") {
 			return err
@@ -141,8 +147,62 @@ func TestRecordedFilesComeBack(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Greater(t, files, 250)
-	assert.Less(t, refused, 25)
+	assert.Greater(t, files, 80)
+	assert.Less(t, refused, files/8)
+}
+
+// The coding agent's recorded answers for older versions: which entry each hangs
+// below, what each compaction keeps from, and the file that Pi writes anew.
+func TestOlderVersionsAsPiBringsThemUp(t *testing.T) {
+	vectors := conformance.AgentVectors()
+	cases, err := fs.Glob(vectors, "files/v[12]-*")
+	require.NoError(t, err)
+	require.Len(t, cases, 5)
+	for _, dir := range cases {
+		t.Run(dir, func(t *testing.T) {
+			var want struct {
+				EntryLines []int
+				Migrated   struct {
+					Nodes []struct {
+						Line, ParentLine, FirstKeptLine *int
+					}
+				}
+			}
+			b, err := fs.ReadFile(vectors, dir+"/expect.json")
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(b, &want))
+			input, err := fs.ReadFile(vectors, dir+"/input.jsonl")
+			require.NoError(t, err)
+			after, err := fs.ReadFile(vectors, dir+"/after-open.jsonl")
+			require.NoError(t, err)
+			c := whole(t, string(input))
+			require.Len(t, c.entries, len(want.EntryLines))
+			lines := map[string]*int{} // by id
+			for i, e := range c.entries {
+				lines[e.ID()] = &want.EntryLines[i]
+			}
+			for i, n := range want.Migrated.Nodes {
+				e := c.entries[i]
+				assert.Equal(t, n.Line, lines[e.ID()])
+				assert.Equal(t, n.ParentLine, lines[e.Parent().ID()], "parent in line %d", *n.Line)
+				// A later record has not got its new id yet: Pi keeps what it had.
+				kept, _ := e.Get("firstKeptEntryId").Str()
+				assert.Equal(t, n.FirstKeptLine, lines[kept], "first kept of line %d", *n.Line)
+			}
+			// But for the ids that are random, Pi writes the same, and a reference to an
+			// old id that is not there any more.
+			pi := whole(t, string(after))
+			assert.Equal(t, pi.header.Metadata.Header, c.header.Metadata.Header)
+			require.Len(t, pi.entries, len(c.entries))
+			ours := strings.Join(texts(c.entries), "\n")
+			theirs := strings.Join(texts(pi.entries), "\n")
+			for i := range c.entries {
+				ours = strings.ReplaceAll(ours, c.entries[i].ID(), fmt.Sprint("#", i))
+				theirs = strings.ReplaceAll(theirs, pi.entries[i].ID(), fmt.Sprint("#", i))
+			}
+			assert.Equal(t, strings.Replace(theirs, `,"firstKeptEntryId":"u3"`, "", 1), ours)
+		})
+	}
 }
 
 func TestDamage(t *testing.T) {

@@ -146,7 +146,7 @@ func (c *chain) changes(v js.Value, id string) Edits {
 		if index, ok := v.Get("firstKeptEntryIndex").Float(); ok {
 			m, _ := find(text, 0, "firstKeptEntryIndex")
 			changes = append(changes, m.remove(text))
-			if kept := c.kept(index); kept != "" {
+			if kept := c.kept(index, id); kept != "" {
 				set("firstKeptEntryId", js.Text(kept))
 			}
 		}
@@ -161,11 +161,18 @@ func (c *chain) changes(v js.Value, id string) Edits {
 	return ordered(changes)
 }
 
-// kept is the id of the record with an index, "" for none. A later record has none
-// yet.
-func (c *chain) kept(index float64) string {
-	if index != math.Trunc(index) || index < 0 || index >= float64(len(c.ids)) {
+// kept is the id of the record with an index, "" for none; the next one's is own.
+// Of a later record Pi takes the id that it had before, which none has after that:
+// here it is none.
+func (c *chain) kept(index float64, own string) string {
+	switch {
+	case index != math.Trunc(index) || index < 0 || index > float64(len(c.ids)):
 		return ""
+	case int(index) == len(c.ids):
+		if c.inside {
+			return ""
+		}
+		return own
 	}
 	return c.ids[int(index)]
 }
