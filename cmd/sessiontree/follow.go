@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -44,7 +43,7 @@ func (c *cli) followCommand() *cobra.Command {
 			defer stop()
 			return c.withDatabase(creates, func(d *database) error {
 				err := d.Follow(ctx, args, o, w, f.each)
-				if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 					return nil // interrupted, as it should be
 				}
 				return err

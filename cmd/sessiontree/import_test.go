@@ -260,3 +260,48 @@ func outsideFences(s string) string {
 	}
 	return strings.Join(out, "\n")
 }
+
+// The commands of the README's section on import and export run, in their order.
+func TestTheReadmesImportAndExportRun(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(readme), "\n## Bring your sessions")
+	require.True(t, ok, "the section is there")
+	_, block, _ := strings.Cut(section, "```sh\n")
+	block, _, _ = strings.Cut(block, "```")
+	dir := sessionsFolder(t)
+	require.NoError(t, os.Remove(filepath.Join(dir, "--disk--", "no-session.jsonl")))
+	t.Setenv(databaseVariable, filepath.Join(t.TempDir(), "sessions.db"))
+	t.Chdir(t.TempDir())
+	ran := 0
+	for line := range strings.Lines(block) {
+		command, _, _ := strings.Cut(line, "#")
+		args := strings.Fields(command)
+		require.Equal(t, "sessiontree", args[0])
+		for i := range args {
+			switch args[i] {
+			case "~/.pi/agent/sessions":
+				args[i] = dir
+			case "SESSION":
+				args[i] = "good"
+			case "FILE":
+				args[i] = filepath.Join(dir, "--shop--", "2026-01-01T00-00-00-000Z_good.jsonl")
+			}
+		}
+		ctx := context.Background()
+		if args[1] == "follow" {
+			interrupted, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			ctx = interrupted
+		}
+		var stdout, stderr bytes.Buffer
+		code := run(ctx, args[1:], nil, &stdout, &stderr)
+		assert.Equal(t, exitOK, code, "%s: %s", line, stderr.String())
+		ran++
+	}
+	assert.Equal(t, 10, ran)
+	for _, made := range []string{"tree.html", "backup/--shop--/2026-01-01T00-00-00-000Z_good.jsonl"} {
+		_, err := os.Stat(made)
+		assert.NoError(t, err)
+	}
+}
