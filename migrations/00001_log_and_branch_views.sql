@@ -25,14 +25,19 @@ CREATE TABLE events (
     parent    TEXT,
     type      TEXT NOT NULL,
     timestamp TEXT NOT NULL,
+    -- Of an entry: the first 16 bytes of SHA-256 over the hash of the entry before it
+    -- in its session (nothing before the first) and the payload. Who changes an entry
+    -- breaks the chain from there on.
+    hash      BLOB,
     payload   TEXT NOT NULL,
     CHECK ((n = 0) = (id IS NULL))
 ) STRICT;
 CREATE INDEX events_by_id ON events (session, id);
 CREATE UNIQUE INDEX events_by_n ON events (session, n);
 
--- An event is never changed, and deleted only while a guard is open for its
--- session, in the transaction that opens it. Opening one leaves an audit row.
+-- An event is deleted only while a guard is open for its session, and changed,
+-- in nothing but its payload, only while that is to purge a text. A guard is open
+-- in the transaction that opens it. Opening one leaves an audit row.
 CREATE TABLE guards (
     session INTEGER PRIMARY KEY,
     reason  TEXT NOT NULL,
@@ -50,7 +55,10 @@ CREATE TRIGGER guards_leave_a_trace AFTER INSERT ON guards BEGIN
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER events_are_never_changed BEFORE UPDATE ON events BEGIN
+CREATE TRIGGER events_are_never_changed BEFORE UPDATE ON events
+WHEN NOT EXISTS (SELECT 1 FROM guards WHERE session = old.session AND reason = 'text purged')
+    OR old.seq <> new.seq OR old.session <> new.session OR old.n <> new.n OR old.id IS NOT new.id OR old.parent IS NOT new.parent
+    OR old.type <> new.type OR old.timestamp <> new.timestamp OR old.hash IS NOT new.hash BEGIN
     SELECT raise(ABORT, 'events are append-only: no update');
 END;
 -- +goose StatementEnd
@@ -60,6 +68,14 @@ WHEN NOT EXISTS (SELECT 1 FROM guards WHERE session = old.session) BEGIN
     SELECT raise(ABORT, 'events are append-only: no delete');
 END;
 -- +goose StatementEnd
+
+-- Events out of whose payload a text was purged. Their hash is still that of what
+-- they were.
+CREATE TABLE redactions (
+    seq     INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    at      TEXT NOT NULL
+) STRICT;
 
 -- Sessions that were deleted here: they are not added again until that is undone.
 CREATE TABLE tombstones (
@@ -158,6 +174,7 @@ CREATE TABLE heads (
     segment   INTEGER,               -- the leaf's segment
     n         INTEGER NOT NULL,      -- entries in the log
     last_seq  INTEGER NOT NULL,      -- of the session's last event
+    hash      BLOB,                  -- of the last entry; null: there is none
     name_seq  INTEGER,               -- of the last session_info
     irregular INTEGER NOT NULL,      -- 1: an id twice, or a parent behind its child; answered by the walk
     -- Totals, added up one by one in log order: SQL's sum() compensates, and differs.
@@ -237,6 +254,7 @@ DROP TABLE damage;
 DROP TABLE layout;
 DROP TABLE sources;
 DROP TABLE tombstones;
+DROP TABLE redactions;
 DROP TABLE audit;
 DROP TABLE guards;
 DROP TABLE events;

@@ -36,6 +36,7 @@ type Head struct {
 	leafAt    place // nowhere: no leaf, or one that is not there
 	n         int
 	lastSeq   int64
+	hash      []byte // of the last entry
 	nameSeq   sql.NullInt64
 	irregular bool
 	stats     eventlog.Stats
@@ -172,7 +173,7 @@ func DeleteBranchRows(ctx context.Context, tx *Tx, session int64) error {
 }
 
 func (b Branch) applyEntry(ctx context.Context, tx *Tx, h *Head, e Event) error {
-	h.n, h.lastSeq = e.N, e.Seq
+	h.n, h.lastSeq, h.hash = e.N, e.Seq, e.Hash
 	if !h.irregular {
 		if err := h.place(ctx, tx, e); err != nil {
 			return err
@@ -222,10 +223,10 @@ func setLabel(ctx context.Context, tx *Tx, session int64, target, label string) 
 // ReadHead reads a session's head, nil if there is no such session.
 func ReadHead(ctx context.Context, tx *Tx, session int64) (*Head, error) {
 	h := &Head{session: session}
-	ok, err := tx.Row(ctx, `SELECT h.leaf, coalesce(h.leaf_n, 0), coalesce(h.segment, 0), h.n, h.last_seq, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault,
+	ok, err := tx.Row(ctx, `SELECT h.leaf, coalesce(h.leaf_n, 0), coalesce(h.segment, 0), h.n, h.last_seq, h.hash, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault,
 			EXISTS (SELECT 1 FROM segments s WHERE s.session = h.session AND s.missing IS NOT NULL)
 		FROM heads h WHERE h.session = ?`, []any{session},
-		&h.leaf, &h.leafAt.n, &h.leafAt.segment, &h.n, &h.lastSeq, &h.nameSeq, &h.irregular,
+		&h.leaf, &h.leafAt.n, &h.leafAt.segment, &h.n, &h.lastSeq, &h.hash, &h.nameSeq, &h.irregular,
 		&h.stats.Messages, (*Total)(&h.stats.CachedTokens), (*Total)(&h.stats.UncachedTokens), (*Total)(&h.stats.TotalTokens), (*Total)(&h.stats.Cost), &h.fault, &h.hasHoles)
 	if err != nil || !ok {
 		return nil, err
@@ -245,18 +246,29 @@ func (h *Head) Tip() eventlog.Head {
 // HasLeaf says whether id is the leaf, and there.
 func (h *Head) HasLeaf(id string) bool { return h.leafAt.segment != 0 && h.leaf.String == id }
 
+// Hash is that of the last entry, nil if there is none.
+func (h *Head) Hash() []byte { return h.hash }
+
 // Session is the session's key.
 func (h *Head) Session() int64 { return h.session }
 
 func (h *Head) write(ctx context.Context, tx *Tx) error {
 	h.expecting, h.placed, h.segments = false, nil, nil
 	there := h.leafAt.segment != 0
-	_, err := tx.Exec(ctx, `INSERT INTO heads (session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-		ON CONFLICT (session) DO UPDATE SET leaf = ?2, leaf_n = ?3, segment = ?4, n = ?5, last_seq = ?6, name_seq = ?7, irregular = ?8, messages = ?9, cached = ?10, uncached = ?11, total = ?12, cost = ?13, fault = ?14`,
+	_, err := tx.Exec(ctx, `INSERT INTO heads (session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault, hash)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+		ON CONFLICT (session) DO UPDATE SET leaf = ?2, leaf_n = ?3, segment = ?4, n = ?5, last_seq = ?6, name_seq = ?7, irregular = ?8, messages = ?9, cached = ?10, uncached = ?11, total = ?12, cost = ?13, fault = ?14, hash = ?15`,
 		h.session, h.leaf, sql.NullInt64{Int64: h.leafAt.n, Valid: there}, sql.NullInt64{Int64: h.leafAt.segment, Valid: there}, h.n, h.lastSeq, h.nameSeq, h.irregular,
-		h.stats.Messages, h.stats.CachedTokens, h.stats.UncachedTokens, h.stats.TotalTokens, h.stats.Cost, h.fault)
+		h.stats.Messages, h.stats.CachedTokens, h.stats.UncachedTokens, h.stats.TotalTokens, h.stats.Cost, h.fault, blob(h.hash))
 	return err
+}
+
+// blob is bytes, or null for none.
+func blob(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
 }
 
 // Total reads a sum of doubles. Sums may be no number (infinities that cancel),

@@ -15,8 +15,8 @@ func (b Branch) Copy(ctx context.Context, tx *Tx, from, to, base int64) error {
 			FROM segments s LEFT JOIN segments p ON p.key = s.parent LEFT JOIN segments j ON j.key = s.jump
 			WHERE s.session = ?1 ORDER BY s.key`, []any{from, to, base}},
 		{`INSERT INTO labels (session, target, label) SELECT ?2, target, label FROM labels WHERE session = ?1`, []any{from, to}},
-		{`INSERT OR REPLACE INTO heads (session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault)
-			SELECT ?2, h.leaf, h.leaf_n, ?3 + s.first, h.n, ?3 + h.n, ?3 + (SELECT n FROM events WHERE seq = h.name_seq), h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault
+		{`INSERT OR REPLACE INTO heads (session, leaf, leaf_n, segment, n, last_seq, hash, name_seq, irregular, messages, cached, uncached, total, cost, fault)
+			SELECT ?2, h.leaf, h.leaf_n, ?3 + s.first, h.n, ?3 + h.n, h.hash, ?3 + (SELECT n FROM events WHERE seq = h.name_seq), h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault
 			FROM heads h LEFT JOIN segments s ON s.key = h.segment WHERE h.session = ?1`, []any{from, to, base}},
 	} {
 		if _, err := tx.Exec(ctx, step.query, step.args...); err != nil {

@@ -18,6 +18,7 @@ type Event struct {
 	Seq     int64
 	Session int64
 	N       int
+	Hash    []byte // see [ChainHash]
 	// Entry is the event of an n above 0.
 	Entry eventlog.Entry
 	// Type is the event's type where n is 0.
@@ -70,12 +71,12 @@ const sliceBytes = 16 << 20
 // they are large, but one at least if there is one. more is false when these
 // were the last.
 func ReadEvents(ctx context.Context, tx *Tx, after int64, limit int) (events []Event, more bool, err error) {
-	return readEvents(ctx, tx, limit, "SELECT seq, session, n, type, payload FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+	return readEvents(ctx, tx, limit, "SELECT seq, session, n, type, hash, payload FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
 // readSession is ReadEvents for the entries of one session behind an n.
 func readSession(ctx context.Context, tx *Tx, session, after int64, limit int) (events []Event, more bool, err error) {
-	return readEvents(ctx, tx, limit, "SELECT seq, session, n, type, payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", session, after, limit)
+	return readEvents(ctx, tx, limit, "SELECT seq, session, n, type, hash, payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", session, after, limit)
 }
 
 func readEvents(ctx context.Context, tx *Tx, limit int, query string, args ...any) (events []Event, more bool, err error) {
@@ -87,7 +88,7 @@ func readEvents(ctx context.Context, tx *Tx, limit int, query string, args ...an
 	for size := 0; rows.Next(); {
 		var e Event
 		var payload string
-		if err := rows.Scan(&e.Seq, &e.Session, &e.N, &e.Type, &payload); err != nil {
+		if err := rows.Scan(&e.Seq, &e.Session, &e.N, &e.Type, &e.Hash, &payload); err != nil {
 			return nil, false, err
 		}
 		if e.N > 0 {

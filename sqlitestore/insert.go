@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	insertEvent = "INSERT INTO events (session, n, id, parent, type, timestamp, payload) VALUES " + insertValues
+	insertEvent = "INSERT INTO events (session, n, id, parent, type, timestamp, hash, payload) VALUES " + insertValues
 
-	insertValues  = "(?, ?, ?, ?, ?, ?, ?)"
-	insertColumns = 7
+	insertValues  = "(?, ?, ?, ?, ?, ?, ?, ?)"
+	insertColumns = 8
 
 	// insertRows is how many rows one statement of a batch writes. AUTOINCREMENT
 	// looks its counter up and writes it back once a statement: with one row each, a
@@ -45,8 +45,10 @@ func (s *Store) insert(ctx context.Context, tx *projections.Tx, head *projection
 		return nil
 	}
 	events := make([]projections.Event, len(entries))
+	hash := head.Hash()
 	for i, e := range entries {
-		events[i] = projections.Event{Session: head.Session(), N: head.Tip().N + 1 + i, Entry: e, Checked: checked}
+		hash = projections.ChainHash(hash, e.JSON())
+		events[i] = projections.Event{Session: head.Session(), N: head.Tip().N + 1 + i, Hash: hash, Entry: e, Checked: checked}
 	}
 	for rest := events; len(rest) > 0; {
 		rows, query := 1, insertEvent
@@ -65,7 +67,7 @@ func (s *Store) insert(ctx context.Context, tx *projections.Tx, head *projection
 func insertInOne(ctx context.Context, tx *projections.Tx, query string, events []projections.Event) error {
 	args := make([]any, 0, insertRows*insertColumns)
 	for _, e := range events {
-		args = append(args, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Entry.JSON())
+		args = append(args, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Hash, e.Entry.JSON())
 	}
 	r, err := tx.Exec(ctx, query, args...)
 	if err != nil {

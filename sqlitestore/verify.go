@@ -104,8 +104,8 @@ func (s *Store) copyTo(ctx context.Context, tx *projections.Tx, to *Store) error
 				if e.N == 0 {
 					_, err = copied.Exec(ctx, "INSERT INTO events (seq, session, n, type, timestamp, payload) VALUES (?, ?, 0, ?, '', '')", e.Seq, e.Session, e.Type)
 				} else {
-					_, err = copied.Exec(ctx, "INSERT INTO events (seq, session, n, id, parent, type, timestamp, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-						e.Seq, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Entry.JSON())
+					_, err = copied.Exec(ctx, "INSERT INTO events (seq, session, n, id, parent, type, timestamp, hash, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+						e.Seq, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Hash, e.Entry.JSON())
 				}
 				if err != nil {
 					return err

@@ -127,7 +127,7 @@ func files(t *testing.T, dir string) map[string]string {
 }
 
 var readers = [][]string{
-	{"list"}, {"list", "--cwd", "/"}, {"verify"}, {"health"},
+	{"list"}, {"list", "--cwd", "/"}, {"verify"}, {"health"}, {"check"},
 	{"tree", "--session", "story"}, {"branch", "--session", "story"}, {"context", "--session", "story"}, {"stats", "--session", "story"},
 }
 
@@ -211,6 +211,13 @@ func TestDatabaseUsage(t *testing.T) {
 		{[]string{"rebuild", "catalog", "x"}, `there is no view "x": the views are branch, catalog`},
 		{[]string{"health", "x"}, `unknown command "x"`},
 		{[]string{"compact", "x"}, `unknown command "x"`},
+		{[]string{"check", "x"}, `unknown command "x"`},
+		{[]string{"repair", "x"}, `unknown command "x"`},
+		{[]string{"purge", "--yes"}, "one text to purge"},
+		{[]string{"purge", "a", "--session", "b", "--yes"}, "a text or --session, not both"},
+		{[]string{"purge", "--session", "", "--yes"}, "--session is the id of a session"},
+		{[]string{"purge", "--session", "a", "--dry-run"}, "--dry-run is about a text"},
+		{[]string{"purge", "secret"}, "--yes is needed where nobody can be asked"},
 		{[]string{"backup"}, "one file to write the copy to"},
 		{[]string{"backup", "a", "b"}, "one file to write the copy to"},
 		{[]string{"list", "--after", "x"}, `--after: "x" is no place in a list of sessions`},
@@ -329,6 +336,9 @@ func TestDatabaseJSON(t *testing.T) {
 		{[]string{"health"}, []string{"database", "lastEvent", "walBytes", "views"}},
 		{[]string{"backup", filepath.Join(t.TempDir(), "copy.db")}, []string{"database", "backup", "bytes", "lastEvent"}},
 		{[]string{"compact"}, []string{"database", "before", "after"}},
+		{[]string{"check"}, []string{"database", "sessions", "events", "redacted", "problems", "unfinished"}},
+		{[]string{"repair"}, []string{"database", "sessions", "events", "redacted", "problems", "unfinished"}},
+		{[]string{"purge", "no such text", "--yes"}, []string{"sessions", "entries", "others", "incomplete", "elsewhere"}},
 		{[]string{"tree", "--session", "story"}, []string{"session", "damage", "warnings", "leaf", "total", "nodes"}},
 		{[]string{"branch", "--session", "story"}, []string{"session", "damage", "from", "entries"}},
 		{[]string{"context", "--session", "story"}, []string{"session", "damage", "from", "thinkingLevel", "model", "activeToolNames", "messages"}},

@@ -308,7 +308,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("a line of the help is wider than 80 cells: %s", line)
 		}
 	}
-	for _, command := range []string{"demo", "tree", "branch", "context", "stats", "list", "create", "append", "move", "label", "name", "fork", "delete", "verify", "rebuild", "health", "backup", "compact", "conformance"} {
+	for _, command := range []string{"demo", "tree", "branch", "context", "stats", "list", "create", "append", "move", "label", "name", "fork", "delete", "verify", "check", "rebuild", "repair", "purge", "health", "backup", "compact", "conformance"} {
 		a := ask(command, "--help")
 		if a.code != exitOK || a.stderr != "" || !strings.Contains(a.stdout, "--json") || !strings.Contains(a.stdout, "\n--json") {
 			t.Errorf("%s: exit %d, %s", command, a.code, a.stdout)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -31,15 +29,9 @@ func (c *cli) verifyCommand() *cobra.Command {
 					return err
 				}
 				if c.json {
-					values := make([]js.Value, len(problems))
-					for i, p := range problems {
-						values[i] = js.Fields(field("view", js.Text(p.View)), field("what", js.Text(p.What)))
-					}
-					c.out.answerJSON(js.Fields(field("database", js.Text(d.path)), field("problems", js.List(values...))))
+					c.out.answerJSON(js.Fields(field("database", js.Text(d.path)), field("problems", problemList(problems))))
 				} else {
-					for _, p := range problems {
-						c.out.line(c.out.paint(red, safe(fmt.Sprintf("%s: %s", p.View, p.What))))
-					}
+					c.out.problems(problems)
 					c.out.line(count(len(problems), "problem"))
 				}
 				if len(problems) > 0 {
