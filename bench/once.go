@@ -144,6 +144,12 @@ func (b *bed) list(ctx context.Context) error {
 		if l.store, err = l.Open(ctx, l.dir, backend.Options{Normal: true}); err != nil {
 			return err
 		}
+		if _, err := l.do(ctx, backend.Request{Op: backend.List}); unsupported(err) {
+			if err := l.store.Close(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		lists.stores = append(lists.stores, l)
 		if err := l.fillWithSessions(ctx, b.config.Sessions, b.someMessages(2)); err != nil {
 			return err
@@ -171,15 +177,14 @@ func (b *bed) list(ctx context.Context) error {
 func (c *contender) fillWithSessions(ctx context.Context, sessions int, lines []string) error {
 	for i := range sessions {
 		name := fmt.Sprintf("listed-%d", i)
-		_, err := c.do(ctx, backend.Request{Op: backend.Create, Session: name})
-		if err != nil {
-			if unsupported(err) {
-				return nil
+		for _, r := range []backend.Request{
+			{Op: backend.Create, Session: name},
+			{Op: backend.Batch, Session: name, Lines: lines},
+			{Op: backend.Leave, Session: name},
+		} {
+			if _, err := c.do(ctx, r); err != nil {
+				return err
 			}
-			return err
-		}
-		if _, err := c.do(ctx, backend.Request{Op: backend.Batch, Session: name, Lines: lines}); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ const (
 	Open   Op = "open"   // the folder Dir; the first request, of a process only
 	Empty  Op = "empty"  // nothing: what measuring costs
 	Create Op = "create" // the session Session, in the folder CWD
+	Leave  Op = "leave"  // the session Session, which is opened again when it is needed
 	Build  Op = "build"  // append Lines, entries as they are, in one transaction
 	Append Op = "append" // append Lines, messages, one durable append each, by Writers goroutines at a time
 	Batch  Op = "batch"  // append Lines, messages, in one transaction

@@ -84,6 +84,8 @@ func (b *bareSQL) Do(ctx context.Context, r Request) (Reply, error) {
 		return b.createSession(ctx, r)
 	case List:
 		return b.list(ctx)
+	case Leave:
+		return Reply{}, nil // sessions are not open
 	case Size:
 		return databaseSize(ctx, b.path)
 	case Peak:

@@ -40,6 +40,8 @@ func (s *sessions) Do(ctx context.Context, r Request) (Reply, error) {
 		return timed(func() (Reply, error) { return Reply{}, nil })
 	case Create:
 		return s.create(ctx, r)
+	case Leave:
+		return Reply{}, s.leave(r.Session)
 	case List:
 		return s.listed(ctx, r)
 	case Rebuild:
@@ -97,6 +99,17 @@ func (s *sessions) session(ctx context.Context, id string) (*eventlog.Session, e
 		s.open[id] = session
 	}
 	return session, err
+}
+
+func (s *sessions) leave(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session := s.open[id]
+	delete(s.open, id)
+	if session == nil {
+		return nil
+	}
+	return session.Close()
 }
 
 func (s *sessions) keep(id string, session *eventlog.Session) {

@@ -86,7 +86,7 @@ func (c *cli) benchCommand() *cobra.Command {
 	flags.StringVar(&f.dir, "dir", "", "a folder on the disk that is to be measured (default the system's for temporary files)")
 	flags.StringVar(&f.html, "html", "", "write a page with plots to this file")
 	flags.StringVar(&f.out, "out", "", "write the result, as of --json, to this file")
-	cmd.AddCommand(c.benchGenCommand(), c.benchCheckCommand(), c.benchServeCommand())
+	cmd.AddCommand(c.benchGenCommand(), c.benchCompareCommand(), c.benchCheckCommand(), c.benchServeCommand())
 	return cmd
 }
 
@@ -143,6 +143,11 @@ func (c *cli) bench(config bench.Config, f benchFlags) error {
 	}
 	if f.out != "" {
 		if err := writeFile(f.out, func(w io.Writer) error { return encode(w, result) }); err != nil {
+			return err
+		}
+	}
+	if f.html != "" {
+		if err := writeFile(f.html, func(w io.Writer) error { return report.HTML(w, result) }); err != nil {
 			return err
 		}
 	}

@@ -133,3 +133,30 @@ func TestBenchCheckSaysWhatItCounted(t *testing.T) {
 	assert.Equal(t, exitUsage, ask("bench", "check", "--sizes", "many").code)
 	assert.Equal(t, exitFailed, ask("bench", "check", "--sizes", "100,200,300").code)
 }
+
+func TestBenchCompareHoldsTwoRunsAgainstEachOther(t *testing.T) {
+	dir := t.TempDir()
+	before, after, html := filepath.Join(dir, "before.json"), filepath.Join(dir, "after.json"), filepath.Join(dir, "page.html")
+	for _, path := range []string{before, after} {
+		require.Equal(t, exitOK, quickBench("--shapes", "chain", "--out", path, "--html", html).code)
+	}
+	a := ask("bench", "compare", before, after)
+	require.Equal(t, exitOK, a.code, a.stderr)
+	assert.Regexp(t, `(?m)^disk +sqlite +chain +200 +value .* 1.00 *$`, a.stdout)
+	assert.Contains(t, a.stdout, "agree within a tenth")
+	checkSafe(t, "compare", a)
+	a = ask("bench", "compare", before, after, "--json")
+	assert.Contains(t, a.stdout, `{"sameMachine":true,"changes":[{"operation":"build"`)
+	page, err := os.ReadFile(html)
+	require.NoError(t, err)
+	assert.Contains(t, string(page), "sqlite chain")
+
+	assert.Equal(t, exitUsage, ask("bench", "compare", before).code)
+	a = ask("bench", "compare", before, filepath.Join(dir, "nowhere.json"))
+	assert.Equal(t, exitFailed, a.code)
+	assert.Contains(t, a.stderr, "nowhere.json")
+	a = ask("bench", "compare", before, html)
+	assert.Equal(t, exitFailed, a.code)
+	assert.Contains(t, a.stderr, "page.html")
+	assert.Contains(t, a.stderr, "no result of a bench")
+}
