@@ -123,7 +123,8 @@ func IsBehind(ctx context.Context, tx *Tx, p Projection) (bool, error) {
 	return c.Version != p.Version() || c.Position != last, err
 }
 
-func newerView(p Projection, c Checkpoint) error {
+// NewerView is the error for rows that a newer program wrote.
+func NewerView(p Projection, c Checkpoint) error {
 	return eventlog.Errorf(eventlog.StorageFailed, "the view %s is of version %d, and this program writes version %d: use the newer program", p.Name(), c.Version, p.Version())
 }
 
@@ -137,7 +138,7 @@ func CatchUp(ctx context.Context, tx *Tx, p Projection, limit int) (more bool, e
 		return false, err
 	}
 	if c.Version > p.Version() {
-		return false, newerView(p, c)
+		return false, NewerView(p, c)
 	}
 	last, err := LastEvent(ctx, tx)
 	if err != nil {

@@ -287,7 +287,7 @@ func HealthOf(ctx context.Context, tx *Tx, p Projection) (Health, error) {
 	}
 	h := Health{Name: p.Name(), Version: c.Version, Position: c.Position, Lag: max(last-c.Position, 0)}
 	if c.Version > p.Version() {
-		h.Err = newerView(p, c)
+		h.Err = NewerView(p, c)
 	}
 	return h, nil
 }

@@ -1,5 +1,7 @@
 package sqlitestore
 
+import "time"
+
 // CacheUse says how often the branch of a leaf was asked for, was kept, and could
 // be carried on; and how many bytes are kept.
 func (s *Store) CacheUse() (asked, hits, grown int, size int64) {
@@ -7,4 +9,19 @@ func (s *Store) CacheUse() (asked, hits, grown int, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked, c.hits, c.grown, c.size
+}
+
+// HoldBranch keeps the branch set from being applied: "writers" leave it behind
+// and readers bring it up, "all" leave it, "" ends that.
+func (s *Store) HoldBranch(who string) {
+	s.lockstep.mu.Lock()
+	defer s.lockstep.mu.Unlock()
+	s.lockstep.hold = map[string]hold{"": holdNothing, "writers": holdWriters, "all": holdAll}[who]
+}
+
+// RetryBranch ends the wait of a branch set that failed.
+func (s *Store) RetryBranch() {
+	s.lockstep.mu.Lock()
+	defer s.lockstep.mu.Unlock()
+	s.lockstep.until = time.Time{}
 }

@@ -28,6 +28,9 @@ func (s *Store) Health(ctx context.Context) (h Health, err error) {
 		if err != nil {
 			return err
 		}
+		if fault := s.branchFault(); fault != nil {
+			branch.Err = fault
+		}
 		others, err := s.views.Health(ctx, tx)
 		h.Views = append([]projections.Health{branch}, others...)
 		return err

@@ -31,36 +31,43 @@ func nullable(r eventlog.Ref) any {
 
 // insertInto appends entries exactly as they are.
 func (s *Store) insertInto(ctx context.Context, tx *projections.Tx, session int64, entries []eventlog.Entry) error {
-	v := &view{ctx: ctx, tx: tx, key: session}
+	v := s.view(ctx, tx, session)
 	if _, err := v.Tip(); err != nil {
 		return err
 	}
-	return s.insert(ctx, tx, v.head, entries, false)
+	return s.insert(v, entries, false)
 }
 
-// insert appends entries to a session, and applies the branch set to them in the
-// same transaction. Checked says that their ids are new in the session.
-func (s *Store) insert(ctx context.Context, tx *projections.Tx, head *projections.Head, entries []eventlog.Entry, checked bool) error {
+// insert appends entries to the session that v shows, and applies the branch set
+// to them in the same transaction. Checked says that their ids are new in the
+// session.
+func (s *Store) insert(v *view, entries []eventlog.Entry, checked bool) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	hash, err := v.lastHash()
+	if err != nil {
+		return err
+	}
 	events := make([]projections.Event, len(entries))
-	hash := head.Hash()
 	for i, e := range entries {
 		hash = projections.ChainHash(hash, e.JSON())
-		events[i] = projections.Event{Session: head.Session(), N: head.Tip().N + 1 + i, Hash: hash, Entry: e, Checked: checked}
+		events[i] = projections.Event{Session: v.key, N: v.tip.N + 1 + i, Hash: hash, Entry: e, Checked: checked}
 	}
 	for rest := events; len(rest) > 0; {
 		rows, query := 1, insertEvent
 		if len(rest) >= insertRows {
 			rows, query = insertRows, insertEvents
 		}
-		if err := insertInOne(ctx, tx, query, rest[:rows]); err != nil {
+		if err := insertInOne(v.ctx, v.tx, query, rest[:rows]); err != nil {
 			return err
 		}
 		rest = rest[rows:]
 	}
-	return s.branch.ApplyTo(ctx, tx, head, events)
+	if v.head == nil {
+		return nil
+	}
+	return branchStep(func() error { return s.branch.ApplyTo(v.ctx, v.tx, v.head, events) })
 }
 
 // insertInOne writes events in one statement, and tells them their seqs.

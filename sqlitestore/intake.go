@@ -71,14 +71,14 @@ func (in *intake) take(ctx context.Context, session int64) error {
 
 // begin makes the file's row, or takes up the one that is there.
 func (in *intake) begin(ctx context.Context, session int64, run *fileRun) error {
-	h, err := projections.ReadHead(ctx, in.tx, session)
+	tip, err := in.store.view(ctx, in.tx, session).Tip()
+	if errors.Is(err, errDeleted) {
+		return errMoved
+	}
 	if err != nil {
 		return err
 	}
-	if h == nil {
-		return errMoved // deleted meanwhile
-	}
-	in.head = h.Tip().N
+	in.head = tip.N
 	in.before = in.head
 	if run.resumed != nil {
 		return in.resume(ctx, run.resumed)

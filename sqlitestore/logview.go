@@ -21,16 +21,36 @@ func (s *Storage) log(ctx context.Context, tx *projections.Tx) *logView {
 	return &logView{ctx, tx, s.key, s.store.branch.Dialect}
 }
 
-// Tip implements [eventlog.View]: a session's leaf is where its last entry left it.
-func (v *logView) Tip() (eventlog.Head, error) {
-	var head eventlog.Head
+// Dialect implements [eventlog.View].
+func (v *logView) Dialect() eventlog.Dialect { return v.dialect }
+
+// Tip implements [eventlog.View]: a session's leaf is where its last entry left
+// it. It fails with [eventlog.ErrNotFound] when the session was deleted.
+func (v *logView) Tip() (head eventlog.Head, err error) {
 	var payload string
-	ok, err := v.tx.Row(v.ctx, "SELECT n, payload FROM events WHERE session = ? AND n > 0 ORDER BY n DESC LIMIT 1", []any{v.key}, &head.N, &payload)
-	if err != nil || !ok {
+	ok, err := v.tx.Row(v.ctx, "SELECT n, payload FROM events WHERE session = ? ORDER BY n DESC LIMIT 1", []any{v.key}, &head.N, &payload)
+	if err != nil {
 		return head, err
 	}
-	head.Leaf = eventlog.TrustedEntry(payload).LeafAfter()
-	return head, nil
+	if head.N > 0 {
+		head.Leaf = eventlog.TrustedEntry(payload).LeafAfter()
+		return head, nil
+	}
+	// What is left is the event of its beginning, or of its end.
+	var one int
+	if ok {
+		ok, err = v.tx.Row(v.ctx, "SELECT 1 FROM sessions WHERE key = ?", []any{v.key}, &one)
+	}
+	if err == nil && !ok {
+		err = errDeleted
+	}
+	return head, err
+}
+
+// lastN is how many entries a session has; 0 for one that is not there.
+func lastN(ctx context.Context, tx *projections.Tx, session int64) (n int, err error) {
+	_, err = tx.Row(ctx, "SELECT n FROM events WHERE session = ? ORDER BY n DESC LIMIT 1", []any{session}, &n)
+	return n, err
 }
 
 // Lookup implements [eventlog.View]. Of several entries with an id it finds the

@@ -94,8 +94,8 @@ func (f *fileImport) forkEntry(ctx context.Context, tx *projections.Tx, parent i
 		}
 		last, shared = item.Entry.ID(), shared+1
 	}
-	h, err := projections.ReadHead(ctx, tx, parent)
-	if err != nil || h == nil || h.Tip().N == shared {
+	n, err := lastN(ctx, tx, parent)
+	if err != nil || n == shared {
 		return "", err
 	}
 	return last, nil

@@ -168,7 +168,7 @@ func (w *purge) run(ctx context.Context) error {
 		if _, err := w.tx.Exec(ctx, "DELETE FROM guards WHERE session = ?", key); err != nil {
 			return err
 		}
-		if err := w.store.branch.RebuildSession(ctx, w.tx, key); err != nil {
+		if err := w.store.rebuildSession(ctx, w.tx, key); err != nil {
 			return err
 		}
 	}

@@ -49,13 +49,21 @@ func (s *Store) rebuildBranch(ctx context.Context) error {
 			if there, err = tx.Row(ctx, nextSessionSQL, []any{after}, &session); err != nil || !there {
 				return err
 			}
-			return s.branch.RebuildSession(ctx, tx, session)
+			return s.rebuildSession(ctx, tx, session)
 		})
 		if err != nil || !there {
 			return err
 		}
 		after = session
 	}
+}
+
+// rebuildSession makes one session's rows of the branch views again.
+func (s *Store) rebuildSession(ctx context.Context, tx *projections.Tx, session int64) error {
+	if s.lockstep.off {
+		return s.whyOff(ctx, tx)
+	}
+	return branchStep(func() error { return s.branch.RebuildSession(ctx, tx, session) })
 }
 
 // nextSessionSQL is the next session that is there, or that has rows in a view.
@@ -69,18 +77,27 @@ const nextSessionSQL = `SELECT min(session) FROM (
 // rebuildWhole makes the branch views again in one transaction: readers see the
 // old answers until the new ones are there.
 func (s *Store) rebuildWhole(ctx context.Context) error {
-	return s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
-		if err := s.branch.Reset(ctx, tx); err != nil {
+	err := s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		c, err := projections.ReadCheckpoint(ctx, tx, s.branch.Name())
+		if err != nil {
 			return err
 		}
-		if err := projections.WriteCheckpoint(ctx, tx, s.branch, 0); err != nil {
-			return err
+		if c.Version > s.branch.Version() {
+			return projections.NewerView(s.branch, c)
 		}
-		for {
-			more, err := projections.CatchUp(ctx, tx, s.branch, projections.BranchSlice)
-			if err != nil || !more {
+		err = branchStep(func() error {
+			if err := s.branch.Reset(ctx, tx); err != nil {
 				return err
 			}
+			return projections.WriteCheckpoint(ctx, tx, s.branch, 0)
+		})
+		if err != nil {
+			return err
 		}
+		return s.applyAll(ctx, tx)
 	})
+	if s.noteBranch(ctx, err); err == nil {
+		s.branchWorks()
+	}
+	return err
 }

@@ -76,7 +76,12 @@ func (s *Store) insertSessionEvent(ctx context.Context, tx *projections.Tx, sess
 	if err != nil {
 		return err
 	}
-	return s.branch.Apply(ctx, tx, []projections.Event{{Seq: seq, Session: session, Type: typ}})
+	if s.lockstep.off {
+		return nil
+	}
+	return branchStep(func() error {
+		return s.branch.Apply(ctx, tx, []projections.Event{{Seq: seq, Session: session, Type: typ}})
+	})
 }
 
 // row is a row of sessions.
@@ -228,10 +233,8 @@ func (s *Store) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.F
 // copyLog copies a whole log, and its branch views, inside the database: nothing
 // is parsed again. The session's own event was the last to be written.
 func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64) error {
-	if h, err := projections.ReadHead(ctx, tx, from); err != nil {
+	if _, err := s.view(ctx, tx, from).Tip(); err != nil {
 		return err
-	} else if h == nil {
-		return errDeleted
 	}
 	var base int64
 	if _, err := tx.Row(ctx, "SELECT max(seq) FROM events", nil, &base); err != nil {
@@ -243,7 +246,10 @@ func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64)
 	if err != nil {
 		return err
 	}
-	return s.branch.Copy(ctx, tx, from, to, base)
+	if s.lockstep.off {
+		return nil
+	}
+	return branchStep(func() error { return s.branch.Copy(ctx, tx, from, to, base) })
 }
 
 // Add takes a session that was read from elsewhere, exactly as it is: nothing is

@@ -40,7 +40,7 @@ func treeAt(t *testing.T) (path string, branch []eventlog.Entry) {
 }
 
 func meddle(t *testing.T, path string, statements ...string) {
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
 	require.NoError(t, err)
 	for _, statement := range statements {
 		_, err := db.Exec(statement)

@@ -65,7 +65,7 @@ func (s *Storage) observe(ctx context.Context, tx *projections.Tx) (st state, er
 	}
 	if st.current = st.views == s.store.branch.Version() && applied == st.last; !st.current {
 		st.leafIsThere, st.irregular = false, false
-		st.head, err = s.log(ctx, tx).Tip()
+		st.head, err = s.log(ctx, tx).Tip() // of a session that is there
 	}
 	return st, err
 }
@@ -77,7 +77,7 @@ const readerPatience = 20_000
 // mayBringUp says whether a reader that found the views behind should bring them
 // up itself.
 func (s *Store) mayBringUp(st state) bool {
-	return s.writer != nil && st.views <= s.branch.Version() && st.position < st.last && st.last-st.position <= readerPatience
+	return s.writer != nil && s.lockstep.mayApply() && st.views <= s.branch.Version() && st.position < st.last && st.last-st.position <= readerPatience
 }
 
 // bringUpForReader applies what the branch views lack. That it could not be done
@@ -87,7 +87,7 @@ func (s *Store) bringUpForReader(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
+	if err != nil && !s.noteBranch(ctx, err) {
 		s.o.Logger.WarnContext(ctx, "the branch views could not be brought up: the log answers", "path", s.db.path, "error", err)
 	}
 	return nil

@@ -44,10 +44,10 @@ func (s *Storage) Metadata(ctx context.Context) (eventlog.Metadata, error) {
 // Append implements [eventlog.Storage].
 func (s *Storage) Append(ctx context.Context, b eventlog.Batch) (entries []eventlog.Entry, err error) {
 	err = s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
-		v := &view{ctx: ctx, tx: tx, key: s.key}
+		v := s.store.view(ctx, tx, s.key)
 		prepared, written, err := b.Prepare(v, s.store.o.Source)
 		if err == nil && written {
-			err = s.store.insert(ctx, tx, v.head, prepared, true)
+			err = s.store.insert(v, prepared, true)
 		}
 		entries = prepared
 		return err
@@ -72,45 +72,8 @@ func (s *Storage) update(ctx context.Context, f func(ctx context.Context, tx *pr
 	return s.store.update(ctx, f)
 }
 
-// update writes, with the branch views current before and after.
-func (s *Store) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
-	if s.writer == nil {
-		return s.readOnly()
-	}
-	err := s.writer.updateWithViews(ctx, f)
-	if err == nil {
-		s.news.shine()
-	}
-	return err
-}
-
 func (s *Store) readOnly() error {
 	return eventlog.Errorf(eventlog.StorageFailed, "the store %s is open for reading only", s.db.path)
-}
-
-// bringUp applies what the branch views lack inside the writer's transaction: an
-// append to views that are behind would take a leaf and a count that are not so.
-func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
-	c, err := projections.ReadCheckpoint(ctx, tx, s.branch.Name())
-	if err != nil {
-		return err
-	}
-	if c.Version > s.branch.Version() {
-		return eventlog.Errorf(eventlog.StorageFailed, "the branch views of %s are of version %d, and this program writes version %d: use the newer program", s.db.path, c.Version, s.branch.Version())
-	}
-	last, err := projections.LastEvent(ctx, tx)
-	if err != nil {
-		return err
-	}
-	if c.Version == s.branch.Version() && c.Position == last {
-		return nil
-	}
-	for more := true; more; {
-		if more, err = projections.CatchUp(ctx, tx, s.branch, projections.BranchSlice); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Close implements [eventlog.Storage]. The store stays open.
@@ -122,60 +85,71 @@ func (s *Storage) Close() error {
 // settle moves the checkpoint of the branch views, which every write of this
 // transaction kept current.
 func (s *Store) settle(ctx context.Context, tx *projections.Tx) error {
+	if s.lockstep.off {
+		return nil
+	}
 	_, err := tx.Exec(ctx, `UPDATE checkpoints SET position = last.seq FROM (SELECT seq FROM events ORDER BY seq DESC LIMIT 1) last
 		WHERE projection = ? AND position <> last.seq`, s.branch.Name())
 	return err
 }
 
-// view is a session inside a transaction: an [eventlog.View].
+// view is a session inside a write transaction: an [eventlog.View].
 type view struct {
-	ctx  context.Context
-	tx   *projections.Tx
-	key  int64
-	head *projections.Head // once Tip has read it
+	*logView
+	lockstep bool              // the tip is asked of the branch views
+	head     *projections.Head // once Tip has read it, in lockstep
+	tip      eventlog.Head     // likewise
 }
 
-// Dialect implements [eventlog.View].
-func (v *view) Dialect() eventlog.Dialect { return eventlog.Harness }
+func (s *Store) view(ctx context.Context, tx *projections.Tx, session int64) *view {
+	return &view{logView: &logView{ctx, tx, session, s.branch.Dialect}, lockstep: !s.lockstep.off}
+}
 
 // Tip implements [eventlog.View]. It fails with [eventlog.ErrNotFound] when the
 // session was deleted.
-func (v *view) Tip() (eventlog.Head, error) {
-	h, err := projections.ReadHead(v.ctx, v.tx, v.key)
-	if err != nil {
-		return eventlog.Head{}, err
+func (v *view) Tip() (tip eventlog.Head, err error) {
+	if v.lockstep {
+		err = branchStep(v.readHead)
+	} else {
+		v.tip, err = v.logView.Tip()
 	}
-	if h == nil {
-		return eventlog.Head{}, errDeleted
-	}
-	v.head = h
-	return h.Tip(), nil
+	return v.tip, err
 }
 
-// Lookup implements [eventlog.View]. Of several entries with an id it finds the
-// last.
-func (v *view) Lookup(id string) (e eventlog.Entry, ok bool, err error) {
-	var payload string
-	ok, err = v.tx.Row(v.ctx, "SELECT payload FROM events WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1", []any{v.key, id}, &payload)
-	if err != nil || !ok {
-		return e, false, err
+func (v *view) readHead() error {
+	h, err := projections.ReadHead(v.ctx, v.tx, v.key)
+	if err != nil {
+		return err
 	}
-	return eventlog.TrustedEntry(payload), true, nil
+	if h == nil {
+		return errDeleted
+	}
+	v.head, v.tip = h, h.Tip()
+	return nil
+}
+
+// lastHash is the hash of the last entry, which the next one's is made from; nil if
+// there is none.
+func (v *view) lastHash() (hash []byte, err error) {
+	if v.head != nil {
+		return v.head.Hash(), nil
+	}
+	_, err = v.tx.Row(v.ctx, "SELECT hash FROM events WHERE session = ? ORDER BY n DESC LIMIT 1", []any{v.key}, &hash)
+	return hash, err
 }
 
 // Exists implements [eventlog.View].
 func (v *view) Exists(id string) (bool, error) {
-	if v.head != nil && (v.head.HasLeaf(id) || v.head.Tip().N == 0) {
+	if v.head != nil && (v.head.HasLeaf(id) || v.tip.N == 0) {
 		return v.head.HasLeaf(id), nil
 	}
-	var one int
-	return v.tx.Row(v.ctx, "SELECT 1 FROM events WHERE session = ? AND id = ? LIMIT 1", []any{v.key, id}, &one)
+	return v.logView.Exists(id)
 }
 
 // Taken implements [eventlog.ManyView].
 func (v *view) Taken(ids []string) (map[string]bool, error) {
 	taken := map[string]bool{}
-	if v.head.Tip().N == 0 {
+	if v.tip.N == 0 {
 		return taken, nil
 	}
 	list, err := json.Marshal(ids)

@@ -12,14 +12,15 @@ import (
 // Store is an open database. It is an [eventlog.Repo]. It may be used from many
 // goroutines, and a file from many processes.
 type Store struct {
-	o       Options
-	db      *database
-	writer  *writer // nil when read-only
-	readers chan *projections.Tx
-	branch  projections.Branch
-	cache   *branchCache
-	views   *projections.Runner // the asynchronous ones
-	news    beacon              // shines when this process appends
+	o        Options
+	db       *database
+	writer   *writer // nil when read-only
+	readers  chan *projections.Tx
+	branch   projections.Branch
+	lockstep lockstep // of the branch set with the log
+	cache    *branchCache
+	views    *projections.Runner // the asynchronous ones
+	news     beacon              // shines when this process appends
 
 	segments *query.Segments // kept in memory
 
@@ -63,10 +64,10 @@ func (s *Store) start(ctx context.Context) error {
 		return err
 	}
 	s.writer.bringUp, s.writer.settle = s.bringUp, s.settle
-	if err := s.mend(ctx); err != nil {
+	if err := s.mend(ctx); err != nil && !s.noteBranch(ctx, err) {
 		return err
 	}
-	if err := s.catchUp(ctx); err != nil {
+	if err := s.catchUp(ctx); err != nil && !s.noteBranch(ctx, err) {
 		return err
 	}
 	s.views.Start()
@@ -105,24 +106,34 @@ const appliedBehind = `SELECT 1 FROM events e JOIN heads h ON h.session = e.sess
 	WHERE e.seq = (SELECT seq FROM events WHERE seq > ? AND n > 0 ORDER BY seq LIMIT 1) AND h.last_seq >= e.seq`
 
 // catchUp applies what the branch views lack, in slices, so that other writers get
-// their turns.
+// their turns; nothing if a newer program keeps them.
 func (s *Store) catchUp(ctx context.Context) error {
-	for more := true; more; {
-		behind := false
-		err := s.read(ctx, func(tx *projections.Tx) (err error) {
+	for more := true; more && s.lockstep.mayApply(); {
+		behind, newer := false, false
+		err := s.read(ctx, func(tx *projections.Tx) error {
+			c, err := projections.ReadCheckpoint(ctx, tx, s.branch.Name())
+			if newer = c.Version > s.branch.Version(); err != nil || newer {
+				return err
+			}
 			behind, err = projections.IsBehind(ctx, tx, s.branch)
 			return err
 		})
-		if err != nil || !behind {
+		if err != nil || newer {
 			return err
 		}
+		if !behind {
+			break
+		}
 		err = s.writer.update(ctx, func(ctx context.Context, tx *projections.Tx) (err error) {
-			more, err = projections.CatchUp(ctx, tx, s.branch, projections.BranchSlice)
+			more, err = s.applySlice(ctx, tx)
 			return err
 		})
 		if err != nil {
 			return err
 		}
+	}
+	if s.lockstep.mayApply() {
+		s.branchWorks()
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/eventlog/memory"
-	"github.com/sessiontree/sessiontree/projections"
 )
 
 // prove compares what is here of a file with the file: the bytes that it would be
@@ -32,11 +31,8 @@ func (f *fileImport) prove(ctx context.Context, id string) ([]string, error) {
 		if origin, err = sourceOf(ctx, tx.Tx, f.path); err != nil {
 			return err
 		}
-		h, err := projections.ReadHead(ctx, tx.Tx, st.key)
-		if err == nil && h != nil {
-			head = h.Tip().N
-		}
-		return err
+		head = tx.head.N
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -134,11 +134,11 @@ func (f *feed) page(ctx context.Context) (events []Event, err error) {
 // place is the n of the session's last entry that is not behind f.after: n and seq
 // rise together, so a few look-ups find it.
 func (f *feed) place(ctx context.Context, tx *projections.Tx) (int, error) {
-	h, err := projections.ReadHead(ctx, tx, f.session.key)
-	if err != nil || h == nil {
+	entries, err := lastN(ctx, tx, f.session.key)
+	if err != nil {
 		return 0, err
 	}
-	n := sort.Search(h.Tip().N, func(i int) bool {
+	n := sort.Search(entries, func(i int) bool {
 		var seq int64
 		if err == nil {
 			_, err = tx.Row(ctx, "SELECT seq FROM events WHERE session = ? AND n = ?", []any{f.session.key, i + 1}, &seq)
