@@ -22,7 +22,14 @@ has if TEXT is - (without the line's end that it closes with); with
 an append can be tried again: the same message once more changes nothing and
 succeeds. That needs --json-message, since a text gets the time.
 
---json:
+--lines appends many: each line of stdin is a message in JSON, or an object
+{"message": …, "id": …, "at": …} of which only the message must be there; at is
+the entry to append to, null for a new root. Each id is printed when its entry
+is on the disk, so that it is known what a stop has left out; where the lines
+have ids, all of them can simply be given again. It ends at the first line that
+cannot be taken, and names it.
+
+--json, with --lines for each line:
 {` + writtenShape + `
 }`
 
@@ -32,10 +39,14 @@ const maxInput = 256 << 20
 
 func (c *cli) appendCommand() *cobra.Command {
 	var role, provider, model, at, id string
-	var whole bool
+	var whole, lines bool
 	var cmd *cobra.Command
 	check := func(args []string) error {
 		switch set := cmd.Flags().Changed; {
+		case lines && len(args) > 0:
+			return errors.New("--lines takes the messages from stdin: no TEXT beside it")
+		case lines && (whole || set("role") || set("provider") || set("model") || set("at") || set("id")):
+			return errors.New("--lines has all that is to be said in its lines: no --json-message, --role, --provider, --model, --at or --id beside it")
 		case whole && len(args) > 0:
 			return errors.New("--json-message takes the message from stdin: no TEXT beside it")
 		case whole && (set("role") || set("provider") || set("model")):
@@ -46,7 +57,7 @@ func (c *cli) appendCommand() *cobra.Command {
 			return errors.New("--provider and --model are of an assistant: --role assistant")
 		case set("id") && (id == "" || id == rootName):
 			return fmt.Errorf("--id is the id of an entry, not %q", id)
-		case !whole && len(args) == 0:
+		case !whole && !lines && len(args) == 0:
 			return errors.New("which text? - takes it from stdin")
 		case len(args) > 1:
 			return fmt.Errorf("one text, not %d", len(args))
@@ -54,6 +65,9 @@ func (c *cli) appendCommand() *cobra.Command {
 		return nil
 	}
 	cmd = c.writeCommand("append --session ID TEXT|-", "Append a message to a session in the database", appendLong, check, func(_ *database, s *source, args []string) error {
+		if lines {
+			return c.appendLines(s)
+		}
 		set := cmd.Flags().Changed
 		if role == eventlog.RoleAssistant && !set("provider") && !set("model") && at != rootName {
 			var err error
@@ -88,6 +102,7 @@ func (c *cli) appendCommand() *cobra.Command {
 	flags.StringVar(&at, "at", "", "the entry to append to, or root (default the leaf)")
 	flags.StringVar(&id, "id", "", "the new entry's id (default one that is free)")
 	flags.BoolVar(&whole, "json-message", false, "take a whole message from stdin, as JSON")
+	flags.BoolVar(&lines, "lines", false, "append the messages that stdin has, one in JSON a line")
 	return cmd
 }
 

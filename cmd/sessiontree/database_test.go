@@ -193,6 +193,8 @@ func TestDatabaseUsage(t *testing.T) {
 		{[]string{"append", "--session", "a", "b", "--model", "m"}, "--provider and --model are of an assistant"},
 		{[]string{"append", "--session", "a", "b", "--id", ""}, `--id is the id of an entry, not ""`},
 		{[]string{"append", "--session", "a", "b", "--id", "root"}, `--id is the id of an entry, not "root"`},
+		{[]string{"append", "--session", "a", "b", "--lines"}, "--lines takes the messages from stdin"},
+		{[]string{"append", "--session", "a", "--lines", "--at", "root"}, "--lines has all that is to be said"},
 		{[]string{"append", "--session", "a", "b", "--json-message"}, "--json-message takes the message from stdin"},
 		{[]string{"append", "--session", "a", "--json-message", "--role", "user"}, "--json-message has its role"},
 		{[]string{"move", "--session", "a"}, "one entry to move to, or root"},
