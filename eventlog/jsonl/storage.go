@@ -370,6 +370,9 @@ func (s *Storage) setAside(torn []byte) error {
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
+	if err == nil && !s.o.NoSync { // the file may be new
+		err = osfile.SyncDir(filepath.Dir(s.path))
+	}
 	if err != nil {
 		return s.fail("cannot set the torn last line aside", err)
 	}

@@ -146,6 +146,13 @@ type argument struct {
 	text string
 }
 
+// below makes a path one that begins at the root.
+func (a *argument) below(dir argument) {
+	if !filepath.IsAbs(a.text) {
+		a.text = filepath.Join(dir.path, a.text)
+	}
+}
+
 func arguments(s string) (args []argument, err error) {
 	for s != "" {
 		var a argument
@@ -203,11 +210,17 @@ func (p *tracer) inside(path string) (string, bool) {
 func (p *tracer) record(name string, args []argument, result string, began int) error {
 	switch name {
 	case "openat", "unlinkat":
+		args[1].below(args[0])
 		args = args[1:]
 	case "renameat", "renameat2", "linkat":
+		args[1].below(args[0])
+		args[3].below(args[2])
 		args = []argument{args[1], args[3]}
 	}
 	handle := args[0]
+	if handle.text != "" && !filepath.IsAbs(handle.text) {
+		return errors.New("a path that begins nowhere")
+	}
 	path, inside := p.inside(handle.path)
 	if handle.text != "" {
 		path, inside = p.inside(handle.text)
