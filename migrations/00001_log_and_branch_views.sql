@@ -83,6 +83,15 @@ CREATE TABLE tombstones (
     deleted_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Who writes to a session alone, and until when. Tokens only rise, so that a row
+-- stays when nobody holds the lease.
+CREATE TABLE leases (
+    session INTEGER PRIMARY KEY,
+    token   INTEGER NOT NULL,
+    holder  TEXT,                      -- null: it was released
+    expires INTEGER NOT NULL           -- ms since 1970
+) STRICT;
+
 -- Files that sessions were imported from: how far each was read, and what it takes
 -- to write the same bytes again (sessionfile has the terms).
 CREATE TABLE sources (
@@ -253,6 +262,7 @@ DROP TABLE checkpoints;
 DROP TABLE damage;
 DROP TABLE layout;
 DROP TABLE sources;
+DROP TABLE leases;
 DROP TABLE tombstones;
 DROP TABLE redactions;
 DROP TABLE audit;

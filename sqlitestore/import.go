@@ -231,8 +231,11 @@ func isOfFile(e *eventlog.Error) bool {
 	case eventlog.StorageFailed:
 		var fault fileFault
 		return errors.As(e, &fault)
-	case eventlog.Closed, eventlog.Busy:
+	case eventlog.Closed:
 		return false
+	case eventlog.Busy:
+		var leased *LeaseError // another's for an hour perhaps: the other files can go on
+		return errors.As(e, &leased)
 	}
 	return true
 }

@@ -220,11 +220,26 @@ func (in *intake) flush(ctx context.Context) error {
 	if len(in.entries) == 0 {
 		return nil
 	}
+	if err := in.fence(ctx); err != nil {
+		return err
+	}
 	err := in.store.insertInto(ctx, in.tx, in.source.session, in.entries)
 	in.head += len(in.entries)
 	clear(in.entries)
 	in.entries, in.bytes = in.entries[:0], 0
 	return err
+}
+
+// fence refuses to write to a session that another has leased.
+func (in *intake) fence(ctx context.Context) error {
+	if in.created {
+		return nil
+	}
+	var id string
+	if _, err := in.tx.Row(ctx, "SELECT id FROM sessions WHERE key = ?", []any{in.source.session}, &id); err != nil {
+		return err
+	}
+	return in.store.fence(ctx, in.tx, in.source.session, id, nil)
 }
 
 // finish keeps how the file ends.

@@ -60,6 +60,15 @@ type Options struct {
 	// no deadline. 0 is 10 seconds.
 	BusyTimeout time.Duration
 
+	// MaxWALBytes is how large the write-ahead log may be for an append to begin. It
+	// grows without end while a reader, perhaps of another program, keeps an old
+	// snapshot. Beyond it the log is copied into the database and cut; as long as a
+	// reader keeps it from that, writes wait until their deadline and then fail with
+	// ErrBusy. One write may go beyond it by its own size. 0 is no limit. Logger gets
+	// a warning when the log has 256 MiB or half of the limit, and each time it has
+	// doubled.
+	MaxWALBytes int64
+
 	// AllowNetworkFS opens a database for writing on a network file system, which
 	// is refused otherwise. It is safe, but slower, and one process has the
 	// database for itself: there is no WAL, and a second process that opens it for
@@ -85,6 +94,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.ReadConns < 0 {
 		problems = append(problems, fmt.Sprintf("ReadConns is %d, less than 0", o.ReadConns))
+	}
+	if o.MaxWALBytes < 0 {
+		problems = append(problems, fmt.Sprintf("MaxWALBytes is %d, less than 0", o.MaxWALBytes))
 	}
 	if o.BusyTimeout < 0 {
 		problems = append(problems, fmt.Sprintf("BusyTimeout is %v, less than 0", o.BusyTimeout))

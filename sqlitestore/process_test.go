@@ -63,6 +63,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if path := os.Getenv("SESSIONTREE_TEST_LEASE"); path != "" {
+		fmt.Fprintln(os.Stderr, leaseholder(path))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

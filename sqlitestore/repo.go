@@ -181,6 +181,9 @@ func (s *Store) Delete(ctx context.Context, m eventlog.Metadata) error {
 		if err != nil || !ok {
 			return err
 		}
+		if err := s.fence(ctx, tx, key, m.ID, nil); err != nil {
+			return err
+		}
 		now := s.o.Source.Time()
 		for _, step := range []struct {
 			query string
@@ -190,6 +193,7 @@ func (s *Store) Delete(ctx context.Context, m eventlog.Metadata) error {
 			{"DELETE FROM events WHERE session = ?", []any{key}},
 			{"DELETE FROM guards WHERE session = ?", []any{key}},
 			{"DELETE FROM sessions WHERE key = ?", []any{key}},
+			{"DELETE FROM leases WHERE session = ?", []any{key}},
 			{"INSERT INTO tombstones (id, deleted_at) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET deleted_at = ?2", []any{m.ID, now}},
 		} {
 			// The rows of the branch set are found through the events: they go when the

@@ -14,6 +14,7 @@ type Storage struct {
 	store  *Store
 	key    int64
 	meta   eventlog.Metadata
+	lease  *Lease // under which it writes, nil for none
 	closed atomic.Bool
 }
 
@@ -44,6 +45,9 @@ func (s *Storage) Metadata(ctx context.Context) (eventlog.Metadata, error) {
 // Append implements [eventlog.Storage].
 func (s *Storage) Append(ctx context.Context, b eventlog.Batch) (entries []eventlog.Entry, err error) {
 	err = s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		if err := s.fence(ctx, tx, s.lease); err != nil {
+			return err
+		}
 		v := s.store.view(ctx, tx, s.key)
 		prepared, written, err := b.Prepare(v, s.store.o.Source)
 		if err == nil && written {
@@ -61,6 +65,9 @@ func (s *Storage) Append(ctx context.Context, b eventlog.Batch) (entries []event
 // AppendRaw implements [eventlog.Storage].
 func (s *Storage) AppendRaw(ctx context.Context, entries ...eventlog.Entry) error {
 	return s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		if err := s.fence(ctx, tx, s.lease); err != nil {
+			return err
+		}
 		return s.store.insertInto(ctx, tx, s.key, entries)
 	})
 }

@@ -21,6 +21,7 @@ type writer struct {
 	wait time.Duration // for a lock, when the caller has no deadline
 	full bool          // commits are synced, unless a request is lazy
 	lazy bool          // the connection does not sync now
+	wal  walWatch
 	conn *sqlx.Conn
 	tx   *projections.Tx
 
@@ -237,6 +238,9 @@ func (w *writer) transact(group []*request, apart bool) error {
 	if err := w.db.checkFile(); err != nil {
 		return err
 	}
+	if err := w.limitWAL(group); err != nil {
+		return err
+	}
 	if err := w.setSync(group); err != nil {
 		return err
 	}
@@ -334,6 +338,7 @@ func (w *writer) setSync(group []*request) error {
 // carryOut runs the request. A panic in it, of the host's clock or ids perhaps, is
 // its caller's: it must not stop the gate for everybody.
 func (r *request) carryOut(tx *projections.Tx) (err error) {
+	r.err = nil // an earlier try's
 	defer func() {
 		if r.panicked = recover(); r.panicked != nil {
 			err = eventlog.Errorf(eventlog.StorageFailed, "a write panicked: %v", r.panicked)
@@ -361,13 +366,16 @@ func (w *writer) begin(group []*request) error {
 		if !isBusy(err) {
 			return w.db.mapError("cannot begin to write", err)
 		}
-		for _, r := range group {
-			if r.ctx.Err() != nil || !time.Now().Before(r.deadline) {
-				return &eventlog.Error{Code: eventlog.Busy, Message: "cannot write to " + w.db.path, Err: errWaited}
-			}
+		if outOfTime(group) {
+			return &eventlog.Error{Code: eventlog.Busy, Message: "cannot write to " + w.db.path, Err: errWaited}
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// outOfTime says whether one of the callers waits no longer.
+func outOfTime(group []*request) bool {
+	return slices.ContainsFunc(group, func(r *request) bool { return r.ctx.Err() != nil || !time.Now().Before(r.deadline) })
 }
 
 // close waits for what is being written and refuses what comes.
