@@ -192,6 +192,32 @@ func (s *Session) Branch(ctx context.Context, from Ref) ([]Entry, error) {
 	return s.storage.Branch(ctx, from)
 }
 
+// BranchSeq gives what [Session.Branch] gives, oldest first, without holding all of
+// it where the backend reads page by page. It ends at the first error; an answer
+// is never cut short without one.
+func (s *Session) BranchSeq(ctx context.Context, from Ref) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		from, err := s.from(ctx, from)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		if b, ok := s.storage.(BranchStreamer); ok {
+			b.BranchSeq(ctx, from)(yield)
+			return
+		}
+		branch, err := s.storage.Branch(ctx, from)
+		for _, e := range branch {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Entry{}, err)
+		}
+	}
+}
+
 // ContextEntries are the entries of the branch of from that make its context,
 // in the order in which they count. It fails as Branch does.
 func (s *Session) ContextEntries(ctx context.Context, from Ref, o ...ContextOptions) ([]Entry, error) {

@@ -155,6 +155,12 @@ type LeafBrancher interface {
 	LeafBranch(ctx context.Context) ([]Entry, error)
 }
 
+// BranchStreamer is a [Storage] that reads a branch page by page.
+type BranchStreamer interface {
+	// BranchSeq gives what Branch gives, and ends at the first error.
+	BranchSeq(ctx context.Context, from Ref) iter.Seq2[Entry, error]
+}
+
 // CreateOptions describe a new session.
 type CreateOptions struct {
 	ID            string // "" makes a uuid v7

@@ -48,6 +48,13 @@ func victim(database, session, name string, n int) error {
 }
 
 func TestMain(m *testing.M) {
+	if database := os.Getenv("SESSIONTREE_TEST_STREAM"); database != "" {
+		if err := stream(database); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if args := strings.Fields(os.Getenv("SESSIONTREE_TEST_VICTIM")); len(args) == 4 {
 		n, _ := strconv.Atoi(args[3])
 		if err := victim(args[0], args[1], args[2], n); err != nil {

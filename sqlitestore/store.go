@@ -259,6 +259,7 @@ func (s *Store) Close(ctx context.Context) error {
 }
 
 var (
-	_ eventlog.Repo         = (*Store)(nil)
-	_ eventlog.LeafBrancher = (*Storage)(nil)
+	_ eventlog.Repo           = (*Store)(nil)
+	_ eventlog.LeafBrancher   = (*Storage)(nil)
+	_ eventlog.BranchStreamer = (*Storage)(nil)
 )
