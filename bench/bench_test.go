@@ -108,7 +108,7 @@ func TestTheBackendsAreMeasuredAlike(t *testing.T) {
 	require.NoError(t, err)
 	sqlite, jsonl, memory := figures(r, "sqlite"), figures(r, "jsonl"), figures(r, "memory")
 	// What a backend does not have is left out, and nothing else.
-	only := []string{"append-2-processes realistic 200", "common-ancestor realistic 200", "disk-branch-set realistic 200", "is-ancestor realistic 200", "list-page chain 20"}
+	only := []string{"append-2-processes realistic 200", "common-ancestor realistic 200", "disk-branch-set realistic 200", "is-ancestor realistic 200", "descendants realistic 200", "import realistic 200", "list-page chain 20"}
 	for _, view := range sqlitestore.ViewNames() {
 		only = append(only, fmt.Sprintf("rebuild-%s realistic 200", view))
 	}

@@ -25,11 +25,14 @@ var operations = []operation{
 	{name: "stream-memory", about: "the most memory of a process that reads the log without keeping it", run: (*bed).streamMemory},
 	{name: "stream", about: "the log in order, without keeping it", run: (*bed).stream},
 	{name: "export", about: "the session as a file", run: (*bed).export},
+	{name: "descendants", about: "all entries below the first message", run: (*bed).descendants},
 	{name: "is-ancestor", about: "whether one entry stands above another, any two", run: (*bed).isAncestor},
 	{name: "common-ancestor", about: "of any two entries", run: (*bed).commonAncestor},
 	{name: "rebuild", about: "each view anew from the log (rebuild-branch, …)", run: (*bed).rebuild},
 	{name: "fork-whole", about: "a session of the whole log", run: (*bed).forkWhole},
 	{name: "fork-half", about: "a session of the branch of its middle", run: (*bed).forkHalf},
+
+	{name: "import", about: "a session file of the same shape and size", run: (*bed).imports},
 
 	{name: "append", about: "one durable message below the leaf", run: (*bed).append},
 	{name: "append-8-writers", about: "the same by 8 goroutines on one session, an append", run: writers(8)},

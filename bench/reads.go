@@ -80,6 +80,15 @@ func (b *bed) export(ctx context.Context) error {
 	})
 }
 
+func (b *bed) descendants(ctx context.Context) error {
+	return b.repeat(ctx, "descendants", NanosPerEntry, 1, readsFor(b.size), func() asked {
+		return asked{
+			backend.Request{Op: backend.Descendants, Session: mainSession, Entry: b.messages[0]},
+			&backend.Request{Op: backend.Stream, Session: mainSession},
+		}
+	})
+}
+
 // pairsOfEntries is how many pairs of entries are asked about.
 const pairsOfEntries = 300
 

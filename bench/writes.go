@@ -2,7 +2,10 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/sessiontree/sessiontree/bench/backend"
 )
@@ -66,6 +69,28 @@ func (b *bed) appendNormal(ctx context.Context) error {
 		return err
 	}
 	return reopen(backend.Options{})
+}
+
+// imports takes files of the same shape and size, of other seeds: so many that
+// their entries are no fewer than those of the forks.
+func (b *bed) imports(ctx context.Context) error {
+	m := b.measure("import", NanosPerEntry)
+	for i := range b.config.samples(forks(b.size)) {
+		path := filepath.Join(b.dir, fmt.Sprintf("import-%d.jsonl", i))
+		file, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(b.shape.Write(file, b.size, b.config.Seed+uint64(i)+1), file.Close())
+		if err != nil {
+			return err
+		}
+		if err := m.turn(ctx, same(backend.Request{Op: backend.Import, File: path})); err != nil {
+			return err
+		}
+	}
+	m.done()
+	return nil
 }
 
 func (b *bed) batch(ctx context.Context) error {

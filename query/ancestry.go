@@ -8,15 +8,16 @@ import (
 // fork is a segment with its two ways up.
 type fork struct {
 	session, first, start int64
+	hops                  int64 // segments above it
 	parent                sql.NullInt64
 	jump, jumpShared      sql.NullInt64
 }
 
-const forkSQL = `SELECT session, first, start, parent, jump, jump_shared FROM segments WHERE key = ?`
+const forkSQL = `SELECT session, first, start, hops, parent, jump, jump_shared FROM segments WHERE key = ?`
 
 func readFork(ctx context.Context, c Conn, segment int64) (f fork, err error) {
 	_, err = c.Row(ctx, forkSQL, []any{segment},
-		&f.session, &f.first, &f.start, &f.parent, &f.jump, &f.jumpShared)
+		&f.session, &f.first, &f.start, &f.hops, &f.parent, &f.jump, &f.jumpShared)
 	return f, err
 }
 
@@ -54,59 +55,69 @@ func IsAncestor(ctx context.Context, c Conn, a, b Place) (bool, error) {
 	return ok && at.Segment == a.Segment, err
 }
 
+// climb is a way up over segments, from an entry.
+type climb struct {
+	segment int64
+	depth   int64 // down to which the way has come in it
+	fork
+}
+
+func (w *climb) read(ctx context.Context, c Conn) (err error) {
+	w.fork, err = readFork(ctx, c, w.segment)
+	return err
+}
+
+// toParent leaves the segment for the one that it forked from.
+func (w *climb) toParent(ctx context.Context, c Conn) error {
+	w.segment, w.depth = w.parent.Int64, w.start-1
+	return w.read(ctx, c)
+}
+
+func (w *climb) toJump(ctx context.Context, c Conn) error {
+	w.segment, w.depth = w.jump.Int64, w.jumpShared.Int64
+	return w.read(ctx, c)
+}
+
 // CommonAncestor is the deepest entry above both a and b, themselves included,
 // past all compactions; ok is false when they have no root in common. It takes
-// O(log) look-ups.
+// O(log) look-ups: how far a jump goes depends on the number of segments above
+// alone, so two ways that have equally many above them jump in step.
 func CommonAncestor(ctx context.Context, c Conn, a, b Place) (common Place, ok bool, err error) {
-	depth := min(a.Depth, b.Depth)
-	for _, p := range []*Place{&a, &b} {
-		up, ok, err := AncestorAt(ctx, c, *p, depth)
-		if err != nil || !ok {
+	low, high := &climb{segment: a.Segment, depth: a.Depth}, &climb{segment: b.Segment, depth: b.Depth}
+	for _, w := range []*climb{low, high} {
+		if err := w.read(ctx, c); err != nil {
 			return Place{}, false, err
 		}
-		*p = up
 	}
-	// Both ways up have the same depth now. Climb while the segments differ: by
-	// the jump of the side whose jump leads to a depth at which they still differ.
-	for a.Segment != b.Segment {
-		wa, err := readFork(ctx, c, a.Segment)
-		if err != nil {
+	if low.hops < high.hops {
+		low, high = high, low
+	}
+	for low.hops > high.hops {
+		from := *low
+		if err := low.toJump(ctx, c); err != nil {
 			return Place{}, false, err
 		}
-		wb, err := readFork(ctx, c, b.Segment)
-		if err != nil {
-			return Place{}, false, err
+		if low.hops < high.hops {
+			*low = from
+			if err := low.toParent(ctx, c); err != nil {
+				return Place{}, false, err
+			}
 		}
-		// The side whose segment starts deeper leaves it: nothing in it is shared,
-		// for the other side is elsewhere at that depth.
-		if wa.start < wb.start {
-			a, b, wa, wb = b, a, wb, wa
-		}
-		if !wa.parent.Valid {
+	}
+	for low.segment != high.segment {
+		if !low.parent.Valid || !high.parent.Valid {
 			return Place{}, false, nil
 		}
-		depth := wa.start - 1
-		if wa.jump.Valid && wa.jumpShared.Int64 < depth {
-			far := wa.jumpShared.Int64
-			pa := Place{Segment: wa.jump.Int64, Depth: far}
-			pb, ok, err := AncestorAt(ctx, c, b, far)
-			if err != nil {
-				return Place{}, false, err
-			}
-			if ok && pa.Segment != pb.Segment {
-				a, b = pa, pb
-				continue
-			}
+		up := (*climb).toParent
+		if low.jump.Int64 != high.jump.Int64 {
+			up = (*climb).toJump
 		}
-		a = Place{Segment: wa.parent.Int64, Depth: depth}
-		if b.Depth > depth {
-			up, ok, err := AncestorAt(ctx, c, b, depth)
-			if err != nil || !ok {
+		for _, w := range []*climb{low, high} {
+			if err := up(w, ctx, c); err != nil {
 				return Place{}, false, err
 			}
-			b = up
 		}
 	}
-	depth = min(a.Depth, b.Depth)
-	return AncestorAt(ctx, c, Place{Segment: a.Segment, Depth: depth}, depth)
+	depth := min(low.depth, high.depth)
+	return AncestorAt(ctx, c, Place{Segment: low.segment, Depth: depth}, depth)
 }

@@ -42,6 +42,8 @@ const (
 	Fork           Op = "fork"            // the session to NewSession: whole, or the branch of Entry
 	List           Op = "list"            // all sessions; the first Limit unless it is 0
 	Stream         Op = "stream"          // read the log in order, without keeping it
+	Descendants    Op = "descendants"     // read all entries below Entry
+	Import         Op = "import"          // take the session file File, a session that is not there
 	Export         Op = "export"          // write the session as a file, to nowhere
 	Rebuild        Op = "rebuild"         // make the view View anew from the log
 	Lag            Op = "lag"             // Count is how many events the asynchronous view that is farthest behind lacks
@@ -59,6 +61,7 @@ type Request struct {
 	Entry      string   `json:"entry,omitempty"`
 	Other      string   `json:"other,omitempty"`
 	View       string   `json:"view,omitempty"`
+	File       string   `json:"file,omitempty"`
 	Lines      []string `json:"lines,omitempty"`
 	Writers    int      `json:"writers,omitempty"` // 0 is 1
 	Limit      int      `json:"limit,omitempty"`

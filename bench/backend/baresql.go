@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	_ "modernc.org/sqlite" // the driver that our store uses
@@ -84,6 +86,8 @@ func (b *bareSQL) Do(ctx context.Context, r Request) (Reply, error) {
 		return b.createSession(ctx, r)
 	case List:
 		return b.list(ctx)
+	case Import:
+		return b.importFile(ctx, r)
 	case Leave:
 		return Reply{}, nil // sessions are not open
 	case Size:
@@ -286,6 +290,26 @@ func (b *bareSQL) fork(ctx context.Context, from int64, r Request) (Reply, error
 			return Reply{}, err
 		}
 		return Reply{Count: int(n)}, tx.Commit()
+	})
+}
+
+// importFile reads the lines of a file and writes them in one transaction.
+func (b *bareSQL) importFile(ctx context.Context, r Request) (Reply, error) {
+	return timed(func() (Reply, error) {
+		text, err := os.ReadFile(r.File)
+		if err != nil {
+			return Reply{}, err
+		}
+		made, err := b.create.ExecContext(ctx, filepath.Base(r.File), header)
+		if err != nil {
+			return Reply{}, err
+		}
+		key, err := made.LastInsertId()
+		if err != nil {
+			return Reply{}, err
+		}
+		lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")[1:]
+		return Reply{Count: len(lines)}, b.insertAll(ctx, key<<32, lines)
 	})
 }
 

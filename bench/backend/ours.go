@@ -3,6 +3,7 @@ package backend
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -35,12 +36,23 @@ func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
 		repo:    store,
 		find:    byID,
 		list:    func(ctx context.Context, limit int) (int, error) { return listPage(ctx, store, limit) },
+		take:    func(ctx context.Context, file string) (int, error) { return importFile(ctx, store, file) },
 		lag:     func(ctx context.Context) (int, error) { return lag(ctx, store) },
 		rebuild: func(ctx context.Context, view string) error { return store.Rebuild(ctx, view) },
 		size:    func(ctx context.Context) (Reply, error) { return databaseSize(ctx, path) },
 		end:     store.Close,
 		open:    map[string]*eventlog.Session{},
 	}, nil
+}
+
+func importFile(ctx context.Context, store *sqlitestore.Store, file string) (n int, err error) {
+	importErr := store.Import(ctx, []string{file}, sqlitestore.ImportOptions{}, func(r sqlitestore.FileResult) {
+		n, err = r.Entries, r.Err
+		if err == nil && r.Outcome != sqlitestore.Imported {
+			err = fmt.Errorf("%s: %s", r.Path, r.Outcome)
+		}
+	})
+	return n, cmp.Or(importErr, err)
 }
 
 // lag is how many events the view that is farthest behind lacks.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type sessions struct {
 	// lag is how many events the view that is farthest behind lacks, nil if there
 	// are no views.
 	lag func(ctx context.Context) (int, error)
+	// take imports a session file and gives its entries, nil if that cannot be done.
+	take func(ctx context.Context, file string) (int, error)
 	// rebuild makes a view anew, nil if there are none.
 	rebuild func(ctx context.Context, view string) error
 	// size gives the bytes on disk, nil for none.
@@ -49,6 +52,14 @@ func (s *sessions) Do(ctx context.Context, r Request) (Reply, error) {
 			return Reply{}, errors.ErrUnsupported
 		}
 		return timed(func() (Reply, error) { return Reply{}, s.rebuild(ctx, r.View) })
+	case Import:
+		if s.take == nil {
+			return Reply{}, errors.ErrUnsupported
+		}
+		return timed(func() (Reply, error) {
+			n, err := s.take(ctx, r.File)
+			return Reply{Count: n}, err
+		})
 	case Lag:
 		if s.lag == nil {
 			return Reply{}, nil
@@ -198,6 +209,7 @@ var operations = map[Op]func(ctx context.Context, s *eventlog.Session, r Request
 	Move:           move,
 	IsAncestor:     isAncestor,
 	CommonAncestor: commonAncestor,
+	Descendants:    descendants,
 	Stream:         stream,
 	Export:         export,
 }
@@ -380,18 +392,33 @@ func commonAncestor(ctx context.Context, s *eventlog.Session, r Request) (Reply,
 	})
 }
 
+// below is what a storage knows that finds all entries below one.
+type below interface {
+	Descendants(ctx context.Context, id string) iter.Seq2[eventlog.Entry, error]
+}
+
+func descendants(ctx context.Context, s *eventlog.Session, r Request) (Reply, error) {
+	b, ok := s.Storage().(below)
+	if !ok {
+		return Reply{}, errors.ErrUnsupported
+	}
+	return timed(func() (Reply, error) { return read(b.Descendants(ctx, r.Entry)) })
+}
+
 func stream(ctx context.Context, s *eventlog.Session, _ Request) (Reply, error) {
-	return timed(func() (Reply, error) {
-		var r Reply
-		for e, err := range s.Entries(ctx, 0, eventlog.All) {
-			if err != nil {
-				return r, err
-			}
-			r.Count++
-			r.Bytes += int64(len(e.JSON()))
+	return timed(func() (Reply, error) { return read(s.Entries(ctx, 0, eventlog.All)) })
+}
+
+// read counts entries and their bytes, and keeps none.
+func read(entries iter.Seq2[eventlog.Entry, error]) (r Reply, err error) {
+	for e, err := range entries {
+		if err != nil {
+			return r, err
 		}
-		return r, nil
-	})
+		r.Count++
+		r.Bytes += int64(len(e.JSON()))
+	}
+	return r, nil
 }
 
 func export(ctx context.Context, s *eventlog.Session, _ Request) (Reply, error) {

@@ -17,7 +17,17 @@ import (
 
 var ctx = context.Background()
 
+// The race detector, for which tests are short, changes allocations, and makes
+// SQLite slow.
+func skipWhenShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("counts of the program as it is used")
+	}
+}
+
 func TestTheStoreCostsWhatItMay(t *testing.T) {
+	skipWhenShort(t)
 	r, err := check.Run(ctx, check.Config{Sizes: []int{500, 1_000, 3_000, 8_000}, Dir: t.TempDir()})
 	require.NoError(t, err)
 	assert.Empty(t, r.Problems())
@@ -104,6 +114,7 @@ func checked(t *testing.T, b backend.Backend) (problems []string) {
 }
 
 func TestAPlantedRegressionIsFound(t *testing.T) {
+	skipWhenShort(t)
 	assert.Empty(t, checked(t, plant(func(context.Context, planted, backend.Request) error { return nil })), "nothing is planted")
 
 	t.Run("a new branch copies the path", func(t *testing.T) {

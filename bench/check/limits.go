@@ -19,26 +19,22 @@ type bound struct {
 const (
 	flat        = 0.2
 	logarithmic = 0.35
-
-	// steep is for common ancestors in trees of many short branches, where they
-	// take more look-ups than O(log) promises.
-	steep = 0.6
 )
 
 // bounds are those of each operation: a quarter above what is measured on the
-// shape that costs most, and rows exactly. The bytes are targets.
+// shape that costs most, and rows exactly.
 var bounds = map[string]map[Metric]bound{
-	"disk":            {LogBytes: {320, flat}, BranchBytes: {60, flat}},
-	"context-of-50":   {Pages: {330, flat}, Allocations: {400, flat}},
-	"is-ancestor":     {Pages: {65, logarithmic}, Allocations: {850, logarithmic}},
-	"common-ancestor": {Pages: {190, steep}, Allocations: {2300, steep}},
-	"branch":          {Pages: {6.5, flat}, Allocations: {5.5, flat}},
+	"disk":            {LogBytes: {320, flat}, BranchBytes: {45, flat}},
+	"context-of-50":   {Pages: {150, flat}, Allocations: {400, flat}},
+	"is-ancestor":     {Pages: {73, logarithmic}, Allocations: {920, logarithmic}},
+	"common-ancestor": {Pages: {122, logarithmic}, Allocations: {1900, logarithmic}},
+	"branch":          {Pages: {2.6, flat}, Allocations: {5.2, flat}},
 	"stream":          {Pages: {0.33, flat}, Allocations: {4, flat}},
-	"fork":            {Pages: {9.5, flat}, Frames: {0.4, flat}, Rows: {2.6, flat}, Allocations: {7.5, flat}},
-	"append":          {Pages: {42, flat}, Frames: {10, flat}, Rows: {4, flat}, Allocations: {380, flat}},
-	"append-at":       {Pages: {85, flat}, Frames: {17, flat}, Rows: {5, flat}, Allocations: {600, flat}},
-	"move":            {Pages: {85, flat}, Frames: {17, flat}, Rows: {5, flat}, Allocations: {600, flat}},
-	"create":          {Pages: {30, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {210, flat}},
+	"fork":            {Pages: {6.2, flat}, Frames: {0.35, flat}, Rows: {1.6, flat}, Allocations: {4.8, flat}},
+	"append":          {Pages: {34, flat}, Frames: {8, flat}, Rows: {3, flat}, Allocations: {300, flat}},
+	"append-at":       {Pages: {65, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {450, flat}},
+	"move":            {Pages: {70, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {500, flat}},
+	"create":          {Pages: {35, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {210, flat}},
 }
 
 // figures fits the growth of what was counted on the trees of a shape, and holds

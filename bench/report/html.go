@@ -42,8 +42,9 @@ func HTML(w io.Writer, r *bench.Result) error {
 		*bench.Result
 		Script   template.JS
 		Verdict  string
+		Overhead string
 		Sections []section
-	}{r, template.JS(script), Verdict(r), sections})
+	}{r, template.JS(script), Verdict(r), Overhead(r), sections})
 	if err != nil {
 		return fmt.Errorf("cannot write the page: %w", err)
 	}

@@ -209,13 +209,13 @@ func (d *drawer) side(r *bench.Result, shape string, unit bench.Unit) (plot, boo
 	values, largest := map[[2]string]float64{}, map[string]int{}
 	var operations, series []string
 	for _, row := range r.Rows {
-		if row.Shape == shape && row.Unit == unit {
+		if row.Shape == shape && row.Unit == unit && row.Operation != "empty" {
 			largest[row.Operation] = max(largest[row.Operation], row.Size)
 			operations = with(operations, row.Operation)
 		}
 	}
 	for _, row := range r.Rows {
-		if row.Shape != shape || row.Unit != unit || row.Size != largest[row.Operation] {
+		if row.Shape != shape || row.Unit != unit || row.Operation == "empty" || row.Size != largest[row.Operation] {
 			continue
 		}
 		series = with(series, row.Backend)

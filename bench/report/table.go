@@ -46,6 +46,9 @@ func Table(w io.Writer, r *bench.Result) error {
 		}
 		fmt.Fprintln(w)
 	}
+	if text := Overhead(r); text != "" {
+		fmt.Fprintln(w, text)
+	}
 	_, err := fmt.Fprintln(w, Verdict(r))
 	return err
 }
@@ -56,6 +59,31 @@ func sizes(all []int) string {
 		texts[i] = size(n)
 	}
 	return strings.Join(texts, ", ")
+}
+
+// Overhead says what measuring costs, and of which figure that is the largest
+// part; "" if it was not measured.
+func Overhead(r *bench.Result) string {
+	costs := map[string]float64{}
+	for _, row := range r.Rows {
+		if row.Operation == "empty" {
+			costs[row.Backend] = row.Value.Median
+		}
+	}
+	most, of := 0.0, bench.Row{}
+	for _, row := range r.Rows {
+		if row.Operation == "empty" || row.Unit != bench.Nanos && row.Unit != bench.NanosPerEntry {
+			continue
+		}
+		if part := costs[row.Backend] / (row.Value.Median * max(row.Entries, 1)); part > most {
+			most, of = part, row
+		}
+	}
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Measuring costs %s, at the most %.2g%% of a figure: %s of %s on a %s of %s",
+		duration(costs[of.Backend]), most*100, of.Operation, of.Backend, of.Shape, size(of.Size))
 }
 
 // Verdict says in a sentence how many targets are met, and how many figures are
