@@ -47,7 +47,7 @@ func Children(ctx context.Context, c Conn, p Place, after int64, limit int) (ent
 	if len(children) < limit {
 		next = 0
 	}
-	entries, err = planOf(children).read(ctx, c, children, int64(len(children)))
+	entries, err = readSpans(ctx, c, children, int64(len(children)))
 	return entries, next, err
 }
 
@@ -84,7 +84,7 @@ func Descendants(ctx context.Context, c Conn, p Place, from Cursor, limit int) (
 			return nil, next, err
 		}
 	}
-	entries, err = planOf(spans).read(ctx, c, spans, int64(limit)-left)
+	entries, err = readSpans(ctx, c, spans, int64(limit)-left)
 	return entries, from, err
 }
 

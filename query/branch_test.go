@@ -156,7 +156,7 @@ func (f *forest) check(ctx context.Context, kept Ways, session int64, id string,
 		if way.dense && !planOf(spans).dense {
 			continue
 		}
-		got, err := way.read(ctx, f.tx, spans, p.Depth-stop+1)
+		got, err := way.read(ctx, f.tx, spans)
 		require.NoError(t, err)
 		require.Equal(t, want, ids(got), "session %d, %s from depth %d, %+v", session, id, stop, way)
 	}

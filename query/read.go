@@ -78,7 +78,8 @@ func (p plan) add(list []byte, s span) []byte {
 	return list
 }
 
-// Branch reads the entries from depth stop down to p, root first.
+// Branch reads the entries from depth stop down to p, root first. It fails with
+// [eventlog.ErrStorage] when the views lack rows: a branch is never cut short.
 func Branch(ctx context.Context, c Conn, kept Ways, p Place, stop int64) ([]eventlog.Entry, error) {
 	spans, err := kept.path(ctx, c, p, stop)
 	if err != nil {
@@ -86,7 +87,7 @@ func Branch(ctx context.Context, c Conn, kept Ways, p Place, stop int64) ([]even
 	}
 	slices.Reverse(spans)
 	total := p.Depth - stop + 1
-	entries, err := planOf(spans).read(ctx, c, spans, total)
+	entries, err := readSpans(ctx, c, spans, total)
 	if err == nil && int64(len(entries)) != total {
 		err = eventlog.Errorf(eventlog.StorageFailed, "the branch views lack rows: a branch of %d entries has %d; rebuild them", total, len(entries))
 	}
@@ -96,12 +97,32 @@ func Branch(ctx context.Context, c Conn, kept Ways, p Place, stop int64) ([]even
 // listSpans is how many spans one query gets.
 const listSpans = 1 << 14
 
-func (p plan) read(ctx context.Context, c Conn, spans []span, total int64) ([]eventlog.Entry, error) {
-	var entries []eventlog.Entry
+// readSpans reads spans that have so many entries in all, each few of them in the
+// way that suits them.
+func readSpans(ctx context.Context, c Conn, spans []span, total int64) (entries []eventlog.Entry, err error) {
+	for part := range slices.Chunk(spans, listSpans) {
+		more, err := planOf(part).read(ctx, c, part)
+		if err != nil {
+			return nil, err
+		}
+		if len(part) == len(spans) {
+			return more, nil
+		}
+		entries = append(slices.Grow(entries, max(int(total)-len(entries), 0)), more...)
+	}
+	return entries, nil
+}
+
+// read reads spans. By seq it does not matter whose they are; by n it takes a
+// query for each session in turn.
+func (p plan) read(ctx context.Context, c Conn, spans []span) (entries []eventlog.Entry, err error) {
 	for len(spans) > 0 {
-		n := 1 // by seq it does not matter whose the spans are
-		for n < len(spans) && n < listSpans && (p.dense || spans[n].session == spans[0].session) {
-			n++
+		n := len(spans)
+		if !p.dense {
+			n = 1
+			for n < len(spans) && spans[n].session == spans[0].session {
+				n++
+			}
 		}
 		list := []byte{'['}
 		for _, s := range spans[:n] {
@@ -120,10 +141,11 @@ func (p plan) read(ctx context.Context, c Conn, spans []span, total int64) ([]ev
 		if err != nil {
 			return nil, err
 		}
-		if spans = spans[n:]; entries == nil && len(spans) == 0 {
-			return more, nil
+		if spans = spans[n:]; len(entries) == 0 {
+			entries = more
+		} else {
+			entries = append(entries, more...)
 		}
-		entries = append(slices.Grow(entries, int(total)-len(entries)), more...)
 	}
 	return entries, nil
 }
