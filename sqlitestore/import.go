@@ -141,6 +141,8 @@ type importer struct {
 	stream sync.Mutex // one file at a time is read while it is written
 
 	prefixes *prefixes // of a follower, else nil
+	// done are the files of the run, by path, by name, and by the id in the name.
+	done map[string]*progress
 
 	reports sync.Mutex
 	each    func(FileResult)
@@ -151,9 +153,23 @@ type job struct {
 	known *source
 }
 
+// progress is how far a file is.
+type progress struct {
+	order int
+	done  chan struct{} // closed when it is
+}
+
 func (im *importer) run(ctx context.Context, paths []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	im.done = make(map[string]*progress, 3*len(paths))
+	for i, path := range paths {
+		name, p := filepath.Base(path), &progress{i, make(chan struct{})}
+		im.done[path], im.done[name] = p, p
+		if id := idInName(name); id != "" {
+			im.done[id] = p
+		}
+	}
 	jobs := make(chan job)
 	var working sync.WaitGroup
 	for range min(importers, len(paths)) {
@@ -162,6 +178,7 @@ func (im *importer) run(ctx context.Context, paths []string) error {
 				if err := im.one(ctx, j); err != nil {
 					cancel(err)
 				}
+				close(im.done[j.path].done)
 			}
 		})
 	}

@@ -298,6 +298,20 @@ func TestReport_H2_OneBadFileAmongMany(t *testing.T) {
 	require.Len(t, listed, 99)
 }
 
+// forkEntry is where a session was cut from its parent, as the database has it.
+func forkEntry(t testing.TB, s *sqlitestore.Store, id string) string {
+	t.Helper()
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	_, err := s.Backup(ctx, copied)
+	require.NoError(t, err)
+	raw, err := sql.Open("sqlite", copied)
+	require.NoError(t, err)
+	defer raw.Close()
+	var entry sql.NullString
+	require.NoError(t, raw.QueryRow("SELECT fork_entry FROM sessions WHERE id = ? AND source = (SELECT key FROM sessions WHERE id = 'parent')", id).Scan(&entry))
+	return entry.String
+}
+
 // Parents are linked whichever comes first, also where the file moved.
 func TestParentsOfFilesAreParentsOfSessions(t *testing.T) {
 	dir := t.TempDir()
@@ -305,18 +319,21 @@ func TestParentsOfFilesAreParentsOfSessions(t *testing.T) {
 	child := filepath.Join(dir, "2026-01-02T00-00-00-000Z_child.jsonl")
 	write(t, parent, header("parent", "")+line("a", "", "1")+line("b", "a", "2"))
 	for name, named := range map[string]string{"the path": parent, "a path of long ago": `C:\old\2026-01-01T00-00-00-000Z_parent.jsonl`, "an id": "parent"} {
-		for _, order := range [][]string{{parent, child}, {child, parent}} {
+		for _, order := range [][][]string{{{parent}, {child}}, {{child}, {parent}}, {{child, parent}}} {
 			t.Run(name, func(t *testing.T) {
 				write(t, child, header("child", fmt.Sprintf(`,"parentSession":%q`, named))+line("a", "", "1")+line("c", "a", "3"))
 				s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
-				for _, path := range order {
-					importAll(t, s, sqlitestore.ImportOptions{}, path)
+				for _, paths := range order {
+					importAll(t, s, sqlitestore.ImportOptions{}, paths...)
 				}
 				session, err := s.Open(ctx, eventlog.Metadata{ID: "child"})
 				require.NoError(t, err)
 				m, err := session.Metadata(ctx)
 				require.NoError(t, err)
 				require.Equal(t, eventlog.At("parent"), m.ParentSession)
+				if order[0][0] != child || len(order) == 1 {
+					require.Equal(t, "a", forkEntry(t, s, "child"))
+				}
 				b, err := os.ReadFile(child)
 				require.NoError(t, err)
 				require.Equal(t, string(b), exported(t, s, "child"))

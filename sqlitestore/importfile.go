@@ -49,6 +49,9 @@ func (f *fileImport) run(ctx context.Context) (result FileResult, err error) {
 		result.Outcome, result.Session, result.Damage = Unchanged, f.known.id, f.known.damage
 		return result, nil
 	}
+	if err := f.awaitParent(ctx); err != nil {
+		return result, err
+	}
 	weight := min(result.Size+1, importMemory)
 	if result.Size >= streamed {
 		f.stream.Lock()

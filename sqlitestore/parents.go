@@ -3,10 +3,12 @@ package sqlitestore
 import (
 	"context"
 	"io"
+	"os"
 	"path"
 	"strings"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/sessionfile"
 	"github.com/sessiontree/sessiontree/projections"
 )
 
@@ -55,9 +57,8 @@ func parentKey(ctx context.Context, tx *projections.Tx, named, own string) (key 
 	if ok, err = tx.Row(ctx, "SELECT key FROM sessions WHERE id = ?", []any{named}, &key); err != nil || ok {
 		return key, ok, err
 	}
-	name, isFile := strings.CutSuffix(path.Base(strings.ReplaceAll(named, `\`, "/")), ".jsonl")
-	_, id, hasID := strings.Cut(name, "_")
-	if !isFile || !hasID || id == own {
+	id := idInName(baseName(named))
+	if id == "" || id == own {
 		return 0, false, nil
 	}
 	ok, err = tx.Row(ctx, "SELECT key FROM sessions WHERE id = ?", []any{id}, &key)
@@ -101,7 +102,43 @@ func (f *fileImport) forkEntry(ctx context.Context, tx *projections.Tx, parent i
 	return last, nil
 }
 
-// linkParents links sessions to parents that came after them.
+// awaitParent waits until the file of the parent is done, if the same import has
+// it and it stands before this one: so the link is there from the beginning.
+func (f *fileImport) awaitParent(ctx context.Context) error {
+	if f.known != nil || f.done == nil {
+		return nil
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return cannotRead(f.path, err)
+	}
+	defer file.Close()
+	reader, err := sessionfile.NewReader(f.path, file, sessionfile.Options{MaxLine: f.o.MaxLine})
+	if err != nil {
+		return f.ofFile(err)
+	}
+	named := reader.Header().ParentSession.ID()
+	if named == "" {
+		return nil
+	}
+	other, ok := f.done[named]
+	if !ok {
+		other, ok = f.done[baseName(named)]
+	}
+	if !ok || other.order >= f.done[f.path].order {
+		return nil
+	}
+	select {
+	case <-other.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// linkParents makes links of the paths by which sessions name parents that came
+// after them. Which session's copy of a response counts is settled when a session
+// comes in, by whether it was forked from one that is here: that stays.
 func (s *Store) linkParents(ctx context.Context) error {
 	type orphan struct {
 		key       int64
@@ -111,7 +148,7 @@ func (s *Store) linkParents(ctx context.Context) error {
 	var found []orphan
 	err := s.read(ctx, func(tx *projections.Tx) error {
 		rows, err := tx.Rows(ctx, `SELECT key, id, parent_session FROM sessions
-			WHERE source IS NULL AND parent_session IS NOT NULL AND EXISTS (SELECT 1 FROM sources WHERE sources.session = sessions.key) ORDER BY key`)
+			WHERE source IS NULL AND parent_session IS NOT NULL AND parent_session NOT IN (SELECT id FROM sessions) ORDER BY key`)
 		if err != nil {
 			return err
 		}
@@ -143,7 +180,7 @@ func (s *Store) linkParents(ctx context.Context) error {
 	}
 	return s.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
 		for _, o := range found {
-			_, err := tx.Exec(ctx, "UPDATE sessions SET source = ?1, parent_session = (SELECT id FROM sessions WHERE key = ?1) WHERE key = ?2 AND EXISTS (SELECT 1 FROM sessions WHERE key = ?1)", o.parent, o.key)
+			_, err := tx.Exec(ctx, "UPDATE sessions SET parent_session = (SELECT id FROM sessions WHERE key = ?1) WHERE key = ?2 AND EXISTS (SELECT 1 FROM sessions WHERE key = ?1)", o.parent, o.key)
 			if err != nil {
 				return err
 			}
@@ -151,3 +188,15 @@ func (s *Store) linkParents(ctx context.Context) error {
 		return nil
 	})
 }
+
+// idInName is the session's id in the name that Pi gives to its file, "" for none.
+func idInName(name string) string {
+	name, isFile := strings.CutSuffix(name, ".jsonl")
+	if _, id, ok := strings.Cut(name, "_"); isFile && ok {
+		return id
+	}
+	return ""
+}
+
+// baseName is the last part of a path of whatever system.
+func baseName(named string) string { return path.Base(strings.ReplaceAll(named, `\`, "/")) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ The exit code is 1 if a file was refused or is different.
 --json:
 {
   "database": the file
-  "files": [{"file", "outcome", "session" (id, or null), "entries" (new here),
+  "files": [{"file" (in their order), "outcome", "session" (id, or null), "entries" (new here),
             "damage" (number of byte ranges), "size", "problems" (what is
             different), "error" ({"code", "message"}, or null), "diverged" (of a session with another history:
             {"shared", "file", "here"}, the number of entries that both begin
@@ -86,7 +87,7 @@ type importRun struct {
 	started time.Time
 
 	progress *progress
-	files    []js.Value
+	files    []sqlitestore.FileResult // with --json
 	counts   map[sqlitestore.Outcome]int
 	entries  int
 	bytes    int64
@@ -129,7 +130,7 @@ func (i *importRun) each(r sqlitestore.FileResult) {
 	i.bytes += r.Size
 	switch {
 	case i.json:
-		i.files = append(i.files, fileResultJSON(r))
+		i.files = append(i.files, r)
 	case i.all || r.Outcome != sqlitestore.Unchanged:
 		i.progress.hide()
 		for _, line := range i.lines(r) {
@@ -216,7 +217,12 @@ func (i *importRun) summary(d *database) {
 			members = append(members, field(string(o), number(i.counts[o])))
 		}
 		members = append(members, field("entries", number(i.entries)), field("bytes", js.Num(float64(i.bytes))), field("seconds", js.Num(seconds)))
-		i.out.answerJSON(js.Fields(field("database", js.Text(d.path)), field("files", js.List(i.files...)), field("summary", js.Fields(members...))))
+		slices.SortFunc(i.files, func(a, b sqlitestore.FileResult) int { return strings.Compare(a.Path, b.Path) })
+		files := make([]js.Value, len(i.files))
+		for j, r := range i.files {
+			files[j] = fileResultJSON(r)
+		}
+		i.out.answerJSON(js.Fields(field("database", js.Text(d.path)), field("files", js.List(files...)), field("summary", js.Fields(members...))))
 		return
 	}
 	var parts []string

@@ -59,6 +59,7 @@ type watch struct {
 	seen   map[string]stamp
 	named  map[string]bool // the paths that were given
 	events *fsnotify.Watcher
+	blind  bool // a folder gives no events
 }
 
 // listen asks for the system's events, if it has some.
@@ -84,6 +85,7 @@ func (w *watch) listen() {
 
 func (w *watch) add(dir string) {
 	if err := w.events.Add(dir); err != nil {
+		w.blind = true
 		w.o.Failed(dir, err)
 	}
 }
@@ -111,7 +113,7 @@ func (w *watch) run(ctx context.Context, changed func(files []string) error) err
 	interval := w.o.Poll
 	if interval == 0 {
 		interval = pollBeside
-		if w.events == nil {
+		if w.events == nil || w.blind {
 			interval = pollAlone
 		}
 	}
