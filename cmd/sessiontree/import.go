@@ -27,7 +27,7 @@ file that has grown the new entries are taken.
 
   imported   the session is new here
   extended   the file has entries that were not here
-  unchanged  all of the file is here (shown with --all)
+  unchanged  all of the file is here
   damaged    imported or extended, and some bytes could not be read: they are set
              aside, "damage" lists them
   refused    nothing was taken, and why: no session, a session that has another
@@ -39,7 +39,9 @@ here with what it holds: the bytes that "export" would write, and the leaf, the
 branch, the context, totals, name and labels, as the reference answers them from
 the file. A file that fails is "different".
 
-The exit code is 1 if a file was refused or is different.
+Unchanged files are shown with --all only; on a terminal, where a bar shows how
+far it is, so are imported and extended ones. The exit code is 1 if a file was
+refused or is different.
 
 --json:
 {
@@ -75,7 +77,7 @@ func (c *cli) importCommand() *cobra.Command {
 	flags.BoolVar(&o.Fork, "fork", false, "take a session that has another history here as a new one")
 	flags.BoolVar(&o.Restore, "restore", false, "take sessions that were deleted here")
 	flags.BoolVar(&o.Verify, "verify", false, "read every file, and compare what is here with what it holds")
-	flags.BoolVarP(&all, "all", "a", false, "show unchanged files too")
+	flags.BoolVarP(&all, "all", "a", false, "show every file")
 	return cmd
 }
 
@@ -131,7 +133,7 @@ func (i *importRun) each(r sqlitestore.FileResult) {
 	switch {
 	case i.json:
 		i.files = append(i.files, r)
-	case i.all || r.Outcome != sqlitestore.Unchanged:
+	case i.all || r.Outcome != sqlitestore.Unchanged && !(i.progress.shown() && isUsual(r.Outcome)):
 		i.progress.hide()
 		for _, line := range i.lines(r) {
 			i.out.line(line)
@@ -139,6 +141,11 @@ func (i *importRun) each(r sqlitestore.FileResult) {
 		i.out.Flush()
 	}
 	i.progress.add(r.Size)
+}
+
+// isUsual says whether a bar that moves on is all that is to be said.
+func isUsual(o sqlitestore.Outcome) bool {
+	return o == sqlitestore.Imported || o == sqlitestore.Extended
 }
 
 var outcomeStyles = map[sqlitestore.Outcome]style{
@@ -268,6 +275,8 @@ func (p *progress) add(bytes int64) {
 		p.bar.Add64(bytes)
 	}
 }
+
+func (p *progress) shown() bool { return p.bar != nil }
 
 // hide clears the bar's line for other output.
 func (p *progress) hide() {
