@@ -146,7 +146,7 @@ func TestAReadOnlyStoreListsWhatTheCatalogLacks(t *testing.T) {
 // spoilt.
 func spoil(t *testing.T, path string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(20000)")
 	require.NoError(t, err)
 	defer db.Close()
 	for _, text := range statements {
