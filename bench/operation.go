@@ -18,11 +18,12 @@ var operations = []operation{
 	{name: "disk", about: "bytes on disk an entry: in all, and of the branch set alone (disk-branch-set)", run: (*bed).disk},
 
 	{name: "branch", about: "the branch of an entry near the leaf, warm", run: (*bed).branch},
+	{name: "branch-pages", about: "the same page by page, without keeping it", run: (*bed).branchPages},
 	{name: "context", about: "the context of an entry near the leaf, warm", run: (*bed).context},
 	{name: "context-again", about: "the context of the leaf, with nothing changed", run: (*bed).contextAgain},
 	{name: "context-first", about: "the context of the leaf, from a store that was opened just now", run: (*bed).contextFirst},
 	{name: "fresh-process", about: "a new process, until it has opened the store and built the context", run: (*bed).freshProcess},
-	{name: "stream-memory", about: "the most memory of a process that reads the log without keeping it", run: (*bed).streamMemory},
+	{name: "stream-memory", about: "the most memory of a process that reads the branch of the leaf without keeping it", run: (*bed).streamMemory},
 	{name: "stream", about: "the log in order, without keeping it", run: (*bed).stream},
 	{name: "export", about: "the session as a file", run: (*bed).export},
 	{name: "descendants", about: "all entries below the first message", run: (*bed).descendants},

@@ -82,7 +82,7 @@ func (b *bed) freshProcess(ctx context.Context) error {
 	})
 }
 
-// streamMemory reads the log in a new process and asks for the most memory that
+// streamMemory reads the branch in a new process and asks for the most memory that
 // it held.
 func (b *bed) streamMemory(ctx context.Context) error {
 	const rounds = 3
@@ -94,7 +94,11 @@ func (b *bed) streamMemory(ctx context.Context) error {
 			return backend.Reply{}, err
 		}
 		defer s.Close(ctx)
-		if _, err := s.Do(ctx, backend.Request{Op: backend.Stream, Session: mainSession}); err != nil {
+		r := backend.Request{Op: backend.BranchPages, Session: mainSession}
+		if c.limit {
+			r.Session = branchSession
+		}
+		if _, err := s.Do(ctx, r); err != nil {
 			return backend.Reply{}, err
 		}
 		return s.Do(ctx, backend.Request{Op: backend.Peak})

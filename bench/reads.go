@@ -22,6 +22,15 @@ func (b *bed) branch(ctx context.Context) error {
 	})
 }
 
+func (b *bed) branchPages(ctx context.Context) error {
+	return b.repeat(ctx, "branch-pages", NanosPerEntry, 1, readsFor(len(b.path)), func() asked {
+		return asked{
+			backend.Request{Op: backend.BranchPages, Session: mainSession, Entry: b.nearLeaf()},
+			&backend.Request{Op: backend.BranchPages, Session: branchSession},
+		}
+	})
+}
+
 // limitContext is what a limit reads in place of the leaf's context.
 func limitContext() *backend.Request {
 	return &backend.Request{Op: backend.Context, Session: contextSession}

@@ -30,6 +30,8 @@ const (
 	Append Op = "append" // append Lines, messages, one durable append each, by Writers goroutines at a time
 	Batch  Op = "batch"  // append Lines, messages, in one transaction
 	Branch Op = "branch" // read the branch of Entry, of the leaf for ""
+	// BranchPages reads the same page by page, without keeping it.
+	BranchPages Op = "branch-pages"
 	// Context builds the context of Entry, of the leaf for "".
 	Context Op = "context"
 	// Turn appends Lines, messages, and builds the context: a turn of an agent.

@@ -63,7 +63,7 @@ func (b *bareFile) Do(_ context.Context, r Request) (Reply, error) {
 		return each(len(lines), r.Writers, func(i int) error { return b.write(f, lines[i]+"\n") })
 	case Move:
 		return timed(func() (Reply, error) { return Reply{Count: 1}, b.write(f, leafLine+"\n") })
-	case Branch, Context:
+	case Branch, BranchPages, Context:
 		return b.read(r.Session)
 	}
 	return Reply{}, errors.ErrUnsupported

@@ -104,7 +104,7 @@ func (b *bareSQL) Do(ctx context.Context, r Request) (Reply, error) {
 		return b.build(ctx, key, r)
 	case Append, AppendAt, Move:
 		return b.append(ctx, key, r)
-	case Branch, Context, Stream, Export:
+	case Branch, BranchPages, Context, Stream, Export:
 		return b.branch(ctx, key, r.Op == Branch || r.Op == Context)
 	case Fork:
 		return b.fork(ctx, key, r)

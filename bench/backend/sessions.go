@@ -203,6 +203,7 @@ var operations = map[Op]func(ctx context.Context, s *eventlog.Session, r Request
 	Append:         appendEach,
 	Batch:          batch,
 	Branch:         branch,
+	BranchPages:    branchPages,
 	Context:        buildContext,
 	Turn:           turn,
 	AppendAt:       appendAt,
@@ -403,6 +404,10 @@ func descendants(ctx context.Context, s *eventlog.Session, r Request) (Reply, er
 		return Reply{}, errors.ErrUnsupported
 	}
 	return timed(func() (Reply, error) { return read(b.Descendants(ctx, r.Entry)) })
+}
+
+func branchPages(ctx context.Context, s *eventlog.Session, r Request) (Reply, error) {
+	return timed(func() (Reply, error) { return read(s.BranchSeq(ctx, ref(r.Entry))) })
 }
 
 func stream(ctx context.Context, s *eventlog.Session, _ Request) (Reply, error) {

@@ -29,6 +29,7 @@ var bounds = map[string]map[Metric]bound{
 	"is-ancestor":     {Pages: {73, logarithmic}, Allocations: {920, logarithmic}},
 	"common-ancestor": {Pages: {122, logarithmic}, Allocations: {1900, logarithmic}},
 	"branch":          {Pages: {2.6, flat}, Allocations: {5.2, flat}},
+	"branch-pages":    {Pages: {2.7, flat}, Allocations: {6.6, flat}},
 	"stream":          {Pages: {0.33, flat}, Allocations: {4, flat}},
 	"fork":            {Pages: {6.2, flat}, Frames: {0.35, flat}, Rows: {1.6, flat}, Allocations: {4.8, flat}},
 	"append":          {Pages: {34, flat}, Frames: {8, flat}, Rows: {3, flat}, Allocations: {300, flat}},

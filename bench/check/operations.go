@@ -57,6 +57,9 @@ var operations = []operation{
 		// Not the leaf's: that one may be kept in memory.
 		return backend.Request{Op: backend.Branch, Session: session, Entry: t.path[max(0, len(t.path)-2)]}
 	}},
+	{"branch-pages", true, few, func(t *tree) backend.Request {
+		return backend.Request{Op: backend.BranchPages, Session: session, Entry: t.path[max(0, len(t.path)-2)]}
+	}},
 	{"stream", true, few, func(t *tree) backend.Request {
 		return backend.Request{Op: backend.Stream, Session: session}
 	}},
