@@ -19,31 +19,20 @@ func (t *Detector) Observe(e Entry) {
 	}
 }
 
-// Result is the dialect, and what decided it; ok is false when nothing did.
-func (t *Detector) Result() (d Dialect, basis string, ok bool) {
+// Sure says whether what comes cannot change the result any more.
+func (t *Detector) Sure() bool { return t.what[Harness] != "" }
+
+// NoMark is the basis of a dialect that no mark decided.
+const NoMark = "no mark of either: the coding agent writes most files"
+
+// Result is the dialect, and what decided it: the otherwise one where nothing did.
+func (t *Detector) Result(otherwise Dialect) (d Dialect, basis string) {
 	for _, d := range Dialects() {
 		if t.what[d] != "" {
-			return d, t.what[d], true
+			return d, t.what[d]
 		}
 	}
-	return CodingAgent, "", false
-}
-
-// DialectOf is the dialect of a log: what is told, nil for nothing; else what its
-// marks say; else the coding agent's, which writes most files.
-func DialectOf(entries []Entry, told *Dialect) (Dialect, string) {
-	if told != nil {
-		return *told, "asked for"
-	}
-	var t Detector
-	for _, e := range entries {
-		t.Observe(e)
-	}
-	d, basis, ok := t.Result()
-	if !ok {
-		basis = "no mark of either: the coding agent writes the files"
-	}
-	return d, basis
+	return otherwise, NoMark
 }
 
 // mark is what only the programs of one dialect write, "" for none.

@@ -182,7 +182,7 @@ func (s *Session) from(ctx context.Context, from Ref) (Ref, error) {
 // (in the harness's dialect) from where the last compaction cuts it. It fails with
 // [ErrNotFound] and [ErrInvalidSession]. An entry without an id has none.
 func (s *Session) Branch(ctx context.Context, from Ref) ([]Entry, error) {
-	if b, ok := s.storage.(LeafBrancher); ok && from.IsNone() {
+	if b, ok := s.storage.(LeafBrancher); ok && from.IsNone() && s.dialect.LogsMoves() {
 		return b.LeafBranch(ctx)
 	}
 	from, err := s.from(ctx, from)
@@ -256,18 +256,20 @@ type Window struct {
 }
 
 // Windower is a [Storage] that knows a context's window without reading the whole
-// branch. It fails as Branch does.
+// branch.
 type Windower interface {
+	// Window is that of from, or of the leaf for none, at one moment. It fails as Branch
+	// does, and as Head for none.
 	Window(ctx context.Context, from Ref) (Window, error)
 }
 
 func (s *Session) window(ctx context.Context, from Ref) (Window, error) {
+	if w, ok := s.storage.(Windower); ok {
+		return w.Window(ctx, from)
+	}
 	from, err := s.from(ctx, from)
 	if err != nil {
 		return Window{}, err
-	}
-	if w, ok := s.storage.(Windower); ok {
-		return w.Window(ctx, from)
 	}
 	branch, err := s.storage.Branch(ctx, from)
 	if err != nil {

@@ -25,7 +25,7 @@ type Metadata struct {
 	// Header is the header line as it came, without its newline.
 	Header string
 	// Dialect is the rules by which the session is answered, and DialectBasis what
-	// decided that, as [DialectOf] says it; "" where it was chosen with the session, or
+	// decided that, as [Detector.Result] says it; "" where it was chosen with the session, or
 	// by whoever opens the file.
 	Dialect      Dialect
 	DialectBasis string

@@ -10,17 +10,21 @@ CREATE TABLE sessions (
     parent_session TEXT,              -- what the header says: an id, or a path in an imported one
     source         INTEGER,           -- key of the session that this one was forked from here
     fork_entry     TEXT,              -- the entry at which it was cut; null for a fork of the whole
+    dialect        TEXT NOT NULL DEFAULT 'harness', -- by whose rules it is answered
+    dialect_basis  TEXT NOT NULL DEFAULT '',        -- what decided that; '': a choice
     header         TEXT NOT NULL      -- the header line as it came
 ) STRICT;
 CREATE INDEX sessions_by_cwd ON sessions (cwd, key);
 
 -- The log: the only truth. Entries have n from 1 in their session; the events of
 -- the session itself (session_created, session_forked, session_deleted) have n 0, no id,
--- and a seq of their own, so that every view and process applies them too.
+-- and a seq of their own, so that every view and process applies them too. Where
+-- moving the leaf is no entry it is an event leaf_moved without an id, whose n is
+-- the seq of the session's event before it, negative.
 CREATE TABLE events (
     seq       INTEGER PRIMARY KEY AUTOINCREMENT,
     session   INTEGER NOT NULL,
-    n         INTEGER NOT NULL CHECK (n >= 0),
+    n         INTEGER NOT NULL,
     id        TEXT,
     parent    TEXT,
     type      TEXT NOT NULL,
@@ -30,7 +34,7 @@ CREATE TABLE events (
     -- breaks the chain from there on.
     hash      BLOB,
     payload   TEXT NOT NULL,
-    CHECK ((n = 0) = (id IS NULL))
+    CHECK ((n <= 0) = (id IS NULL))
 ) STRICT;
 CREATE INDEX events_by_id ON events (session, id);
 CREATE UNIQUE INDEX events_by_n ON events (session, n);
@@ -170,11 +174,23 @@ CREATE TABLE segments (
     -- they cannot be read, because they reach a hole).
     compaction  INTEGER NOT NULL,
     stop        INTEGER NOT NULL,
-    missing     TEXT                 -- of an island: the parent that is not there
+    missing     TEXT,                -- of an island: the parent that is not there
+    -- Where settings are kept: those at the first entry's parent. And the depth from
+    -- which the last compaction keeps entries, its own for none.
+    settings    TEXT NOT NULL,
+    kept        INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX segments_by_parent ON segments (parent, start) WHERE parent IS NOT NULL;
 CREATE INDEX segments_by_session ON segments (session);
 CREATE INDEX segments_by_hole ON segments (session, missing) WHERE missing IS NOT NULL;
+
+-- Where settings change within a segment (in dialects that keep them).
+CREATE TABLE settings (
+    session INTEGER NOT NULL,
+    n       INTEGER NOT NULL,
+    value   TEXT NOT NULL,
+    PRIMARY KEY (session, n)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE heads (
     session   INTEGER PRIMARY KEY,
@@ -193,7 +209,17 @@ CREATE TABLE heads (
     uncached  REAL,
     total     REAL,
     cost      REAL,
-    fault     TEXT                   -- why the totals cannot be had: the first entry that does not count
+    -- By role and by kind, where the dialect counts so.
+    users       INTEGER NOT NULL,
+    assistants  INTEGER NOT NULL,
+    tool_calls  INTEGER NOT NULL,
+    tool_results INTEGER NOT NULL,
+    input       REAL,
+    output      REAL,
+    cache_read  REAL,
+    cache_write REAL,
+    fault     TEXT,                  -- why the totals cannot be had: the first entry that does not count
+    settings  TEXT NOT NULL          -- at the leaf
 ) STRICT;
 
 CREATE TABLE labels (
@@ -257,6 +283,7 @@ DROP VIEW segment_closure;
 DROP TABLE catalog;
 DROP TABLE labels;
 DROP TABLE heads;
+DROP TABLE settings;
 DROP TABLE segments;
 DROP TABLE checkpoints;
 DROP TABLE damage;

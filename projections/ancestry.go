@@ -21,6 +21,8 @@ type segment struct {
 	jump, jumpShared sql.NullInt64
 	compaction, stop int64
 	missing          sql.NullString
+	settings         string
+	kept             int64
 }
 
 // depth is the depth of the segment's entry n.
@@ -41,14 +43,48 @@ func (h *Head) place(ctx context.Context, tx *Tx, e Event) error {
 	p, err := h.placeBelow(ctx, tx, e)
 	if err == nil {
 		h.remember(e.Entry.ID(), p)
+		err = h.changeSettings(ctx, tx, e)
 	}
 	return err
+}
+
+// changeSettings keeps the settings at an entry that was placed, if it changes
+// those that placing it found above it.
+func (h *Head) changeSettings(ctx context.Context, tx *Tx, e Event) error {
+	if !h.dialect.KeepsSettings() {
+		return nil
+	}
+	before := h.settingsAt
+	if h.settingsAt = h.dialect.SettingsAfter(before, e.Entry); h.settingsAt == before {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "INSERT OR REPLACE INTO settings (session, n, value) VALUES (?, ?, ?)", h.session, e.N, h.settingsAt)
+	return err
+}
+
+// settingsSQL is the last change in the segment up to an entry, else what the
+// segment began with.
+const settingsSQL = `
+SELECT coalesce((SELECT value FROM settings WHERE session = s.session AND n BETWEEN s.first AND ?2 ORDER BY n DESC LIMIT 1), s.settings)
+FROM segments s WHERE s.key = ?1`
+
+// settingsOf are the settings at a place.
+func (h *Head) settingsOf(ctx context.Context, tx *Tx, p place) (settings string, err error) {
+	switch {
+	case !h.dialect.KeepsSettings():
+		return "", nil
+	case p == h.leafAt && h.leafAt.segment != 0:
+		return h.settings, nil
+	}
+	_, err = tx.Row(ctx, settingsSQL, []any{p.segment, p.n}, &settings)
+	return settings, err
 }
 
 func (h *Head) placeBelow(ctx context.Context, tx *Tx, e Event) (place, error) {
 	new := segment{key: e.Seq, first: int64(e.N), compaction: -1}
 	id := e.Entry.Parent().ID()
-	if id == "" {
+	h.settingsAt = ""
+	if e.Entry.IsRoot() {
 		return h.open(ctx, tx, e.Entry, new)
 	}
 	parent, ok, err := h.find(ctx, tx, id)
@@ -57,8 +93,15 @@ func (h *Head) placeBelow(ctx context.Context, tx *Tx, e Event) (place, error) {
 		return place{}, err
 	case !ok:
 		h.hasHoles = true
-		new.stop, new.missing = -1, sql.NullString{String: id, Valid: true}
+		if new.missing = (sql.NullString{String: id, Valid: true}); !h.dialect.HoleEnds() {
+			new.stop = -1
+		}
 		return h.open(ctx, tx, e.Entry, new)
+	}
+	if h.settingsAt, err = h.settingsOf(ctx, tx, parent); err != nil {
+		return place{}, err
+	}
+	switch {
 	case parent.n == new.first-1 && e.Entry.Type() != eventlog.TypeCompaction:
 		return place{parent.segment, new.first}, nil
 	}
@@ -68,7 +111,7 @@ func (h *Head) placeBelow(ctx context.Context, tx *Tx, e Event) (place, error) {
 	}
 	new.parent = sql.NullInt64{Int64: above.key, Valid: true}
 	new.start = above.depth(parent.n) + 1
-	new.compaction, new.stop = above.compaction, above.stop
+	new.compaction, new.stop, new.kept, new.settings = above.compaction, above.stop, above.kept, h.settingsAt
 	if err := h.jump(ctx, tx, above, &new); err != nil {
 		return place{}, err
 	}
@@ -110,8 +153,8 @@ func (h *Head) open(ctx context.Context, tx *Tx, e eventlog.Entry, s segment) (p
 			return place{}, err
 		}
 	}
-	_, err := tx.Exec(ctx, "INSERT INTO segments (key, session, first, parent, start, hops, jump, jump_shared, compaction, stop, missing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		s.key, h.session, s.first, s.parent, s.start, s.hops, s.jump, s.jumpShared, s.compaction, s.stop, s.missing)
+	_, err := tx.Exec(ctx, "INSERT INTO segments (key, session, first, parent, start, hops, jump, jump_shared, compaction, stop, missing, settings, kept) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		s.key, h.session, s.first, s.parent, s.start, s.hops, s.jump, s.jumpShared, s.compaction, s.stop, s.missing, s.settings, s.kept)
 	h.keep(s)
 	return place{s.key, s.first}, err
 }
@@ -121,13 +164,15 @@ func (h *Head) open(ctx context.Context, tx *Tx, e eventlog.Entry, s segment) (p
 // above it and not above the next older compaction; else where they stopped
 // before. So a branch is never walked to find out where it begins.
 func (h *Head) cut(ctx context.Context, tx *Tx, e eventlog.Entry, s *segment) error {
-	older := s.compaction
+	older, stops := s.compaction, !h.dialect.HoleEnds()
 	s.compaction = s.start
-	if e.Get("retainedTail").Truthy() {
+	if !stops {
+		older, s.kept = 0, s.start
+	} else if e.Get("retainedTail").Truthy() {
 		s.stop = s.start
 		return nil
 	}
-	id, _ := e.Get("firstKeptEntryId").Str()
+	id := eventlog.RefOf(e.Get("firstKeptEntryId")).ID()
 	if id == "" || id == e.ID() || !s.parent.Valid {
 		return nil
 	}
@@ -144,8 +189,11 @@ func (h *Head) cut(ctx context.Context, tx *Tx, e eventlog.Entry, s *segment) er
 		if err != nil {
 			return err
 		}
-		if above {
+		switch {
+		case above && stops:
 			s.stop = depth
+		case above:
+			s.kept = depth
 		}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // findSQL is an entry by its id, if it came before another, with its segment: the
 // last of its session that does not start behind it.
 const findSQL = `
-SELECT e.n, s.key, s.first, s.parent, s.start, s.hops, s.jump, s.jump_shared, s.compaction, s.stop
+SELECT e.n, s.key, s.first, s.parent, s.start, s.hops, s.jump, s.jump_shared, s.compaction, s.stop, s.settings, s.kept
 FROM events e CROSS JOIN segments s
 WHERE e.session = ?1 AND e.id = ?2 AND e.seq < ?3
 	AND s.key = (SELECT key FROM segments WHERE session = ?1 AND key <= e.seq ORDER BY key DESC LIMIT 1)`
@@ -32,7 +32,7 @@ func (h *Head) find(ctx context.Context, tx *Tx, id string) (place, bool, error)
 	var p place
 	var s segment
 	ok, err := tx.Row(ctx, findSQL, []any{h.session, id, h.lastSeq},
-		&p.n, &s.key, &s.first, &s.parent, &s.start, &s.hops, &s.jump, &s.jumpShared, &s.compaction, &s.stop)
+		&p.n, &s.key, &s.first, &s.parent, &s.start, &s.hops, &s.jump, &s.jumpShared, &s.compaction, &s.stop, &s.settings, &s.kept)
 	if err != nil || !ok {
 		return place{}, false, err
 	}
@@ -47,8 +47,8 @@ func (h *Head) segment(ctx context.Context, tx *Tx, key int64) (segment, error) 
 		return s, nil
 	}
 	s := segment{key: key}
-	_, err := tx.Row(ctx, "SELECT first, parent, start, hops, jump, jump_shared, compaction, stop FROM segments WHERE key = ?", []any{key},
-		&s.first, &s.parent, &s.start, &s.hops, &s.jump, &s.jumpShared, &s.compaction, &s.stop)
+	_, err := tx.Row(ctx, "SELECT first, parent, start, hops, jump, jump_shared, compaction, stop, settings, kept FROM segments WHERE key = ?", []any{key},
+		&s.first, &s.parent, &s.start, &s.hops, &s.jump, &s.jumpShared, &s.compaction, &s.stop, &s.settings, &s.kept)
 	if err == nil {
 		h.keep(s)
 	}

@@ -4,14 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"math"
+	"slices"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 )
 
 // Branch is the branch set: where each entry stands in its tree, where each
 // branch stops, each session's leaf, totals and labels. The writer applies it in
 // its own transaction.
-type Branch struct{ Dialect eventlog.Dialect }
+type Branch struct{}
 
 // Name implements [Projection].
 func (Branch) Name() string { return "branch" }
@@ -21,7 +23,7 @@ func (Branch) Version() int { return 1 }
 
 // Reset implements [Projection].
 func (Branch) Reset(ctx context.Context, tx *Tx) error {
-	for _, table := range []string{"segments", "heads", "labels"} {
+	for _, table := range []string{"segments", "settings", "heads", "labels"} {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+table); err != nil {
 			return err
 		}
@@ -32,6 +34,7 @@ func (Branch) Reset(ctx context.Context, tx *Tx) error {
 // Head is a session's row of heads while events are applied to it.
 type Head struct {
 	session   int64
+	dialect   eventlog.Dialect
 	leaf      sql.NullString
 	leafAt    place // nowhere: no leaf, or one that is not there
 	n         int
@@ -41,7 +44,10 @@ type Head struct {
 	irregular bool
 	stats     eventlog.Stats
 	fault     sql.NullString
-	hasHoles  bool // an island waits for its parent
+	hasHoles  bool   // an island waits for its parent
+	settings  string // at the leaf; "" where they are not kept
+
+	settingsAt string // at the entry that was placed last
 
 	// Of the batch that is applied.
 	expecting bool // expect has been called
@@ -58,7 +64,7 @@ func (b Branch) Apply(ctx context.Context, tx *Tx, events []Event) error {
 		last[e.Session] = e.N
 	}
 	for _, e := range events {
-		if e.N == 0 {
+		if e.N <= 0 && e.Type != LeafMoved {
 			if err := b.applySession(ctx, tx, heads, e); err != nil {
 				return err
 			}
@@ -75,6 +81,13 @@ func (b Branch) Apply(ctx context.Context, tx *Tx, events []Event) error {
 			}
 			heads[e.Session] = h
 		}
+		if e.Type == LeafMoved && e.N < 0 {
+			if err := h.move(ctx, tx, e); err != nil {
+				return err
+			}
+			continue
+		}
+		e.readAs(h.dialect)
 		if !h.expecting {
 			if err := h.expect(ctx, tx, e, last[e.Session]); err != nil {
 				return err
@@ -95,10 +108,25 @@ func (b Branch) Apply(ctx context.Context, tx *Tx, events []Event) error {
 // ApplyTo is Apply for events of one session whose head the caller read in this
 // transaction. It makes head current.
 func (b Branch) ApplyTo(ctx context.Context, tx *Tx, h *Head, events []Event) error {
-	if err := h.expect(ctx, tx, events[0], events[len(events)-1].N); err != nil {
-		return err
+	first := slices.IndexFunc(events, func(e Event) bool { return e.N > 0 })
+	if first >= 0 {
+		last := first
+		for i, e := range events {
+			if e.N > 0 {
+				last = i
+			}
+		}
+		if err := h.expect(ctx, tx, events[first], events[last].N); err != nil {
+			return err
+		}
 	}
 	for _, e := range events {
+		if e.N < 0 {
+			if err := h.move(ctx, tx, e); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := b.applyEntry(ctx, tx, h, e); err != nil {
 			return err
 		}
@@ -110,7 +138,11 @@ func (b Branch) ApplyTo(ctx context.Context, tx *Tx, h *Head, events []Event) er
 func (b Branch) applySession(ctx context.Context, tx *Tx, heads map[int64]*Head, e Event) error {
 	switch e.Type {
 	case SessionCreated, SessionForked:
-		heads[e.Session] = &Head{session: e.Session, lastSeq: e.Seq}
+		d, err := DialectOf(ctx, tx, e.Session)
+		if err != nil {
+			return err
+		}
+		heads[e.Session] = &Head{session: e.Session, dialect: d, lastSeq: e.Seq}
 	case SessionDeleted:
 		delete(heads, e.Session)
 		return DeleteBranchRows(ctx, tx, e.Session)
@@ -129,7 +161,11 @@ func (b Branch) RebuildSession(ctx context.Context, tx *Tx, session int64) error
 	if err != nil || !ok {
 		return err
 	}
-	h := &Head{session: session, lastSeq: created}
+	d, err := DialectOf(ctx, tx, session)
+	if err != nil {
+		return err
+	}
+	h := &Head{session: session, dialect: d, lastSeq: created}
 	if err := h.write(ctx, tx); err != nil {
 		return err
 	}
@@ -145,9 +181,15 @@ func (b Branch) RebuildSession(ctx context.Context, tx *Tx, session int64) error
 		if h, err = ReadHead(ctx, tx, session); err != nil {
 			return err
 		}
+		for i := range events {
+			events[i].readAs(d)
+		}
 		if err := b.ApplyTo(ctx, tx, h, events); err != nil {
 			return err
 		}
+	}
+	if err := h.moveLast(ctx, tx); err != nil {
+		return err
 	}
 	return renewBuild(ctx, tx)
 }
@@ -158,10 +200,49 @@ func renewBuild(ctx context.Context, tx *Tx) error {
 	return err
 }
 
+// DialectOf is the dialect of a session; the default one's if it is not there.
+func DialectOf(ctx context.Context, tx *Tx, session int64) (eventlog.Dialect, error) {
+	var name string
+	ok, err := tx.Row(ctx, "SELECT dialect FROM sessions WHERE key = ?", []any{session}, &name)
+	if err != nil || !ok {
+		return eventlog.Harness, err
+	}
+	return eventlog.ParseDialect(name)
+}
+
+// readAs makes an event's entry, which was read as the harness's, one of a dialect.
+func (e *Event) readAs(d eventlog.Dialect) {
+	if d != eventlog.Harness {
+		e.Entry = d.TrustedEntry(e.Entry.JSON())
+	}
+}
+
+// moveLast applies the session's last move that is no entry, if it came behind all
+// entries: those before have no effect any more.
+func (h *Head) moveLast(ctx context.Context, tx *Tx) error {
+	var seq int64
+	var payload string
+	ok, err := tx.Row(ctx, "SELECT seq, payload FROM events WHERE session = ? AND n < 0 ORDER BY n LIMIT 1", []any{h.session}, &seq, &payload)
+	if err != nil || !ok || seq < h.lastSeq {
+		return err
+	}
+	if err := h.move(ctx, tx, Event{Seq: seq, Entry: eventlog.MoveOf(js.Trusted(payload).Get("targetId"))}); err != nil {
+		return err
+	}
+	return h.write(ctx, tx)
+}
+
+// move applies a move of the leaf that is no entry.
+func (h *Head) move(ctx context.Context, tx *Tx, e Event) error {
+	h.lastSeq = e.Seq
+	return h.moveLeaf(ctx, tx, e.Entry)
+}
+
 // DeleteBranchRows deletes a session's rows of the branch set.
 func DeleteBranchRows(ctx context.Context, tx *Tx, session int64) error {
 	for _, query := range []string{
 		"DELETE FROM segments WHERE session = ?",
+		"DELETE FROM settings WHERE session = ?",
 		"DELETE FROM labels WHERE session = ?",
 		"DELETE FROM heads WHERE session = ?",
 	} {
@@ -180,13 +261,13 @@ func (b Branch) applyEntry(ctx context.Context, tx *Tx, h *Head, e Event) error 
 		}
 	}
 	if h.fault.String == "" {
-		if err := b.Dialect.Count(&h.stats, e.Entry); err != nil {
+		if err := h.dialect.Count(&h.stats, e.Entry); err != nil {
 			h.fault = sql.NullString{String: err.Error(), Valid: true}
 		}
 	}
 	switch e.Entry.Type() {
 	case eventlog.TypeLabel:
-		target, label, ok, err := b.Dialect.Label(e.Entry)
+		target, label, ok, err := h.dialect.Label(e.Entry)
 		if err == nil && ok {
 			if err := setLabel(ctx, tx, h.session, target, label); err != nil {
 				return err
@@ -207,8 +288,14 @@ func (h *Head) moveLeaf(ctx context.Context, tx *Tx, e eventlog.Entry) (err erro
 			return err
 		}
 	}
-	h.leaf, h.leafAt = sql.NullString{String: leaf.ID(), Valid: !leaf.IsNone()}, at
-	return nil
+	settings := ""
+	if h.dialect.KeepsSettings() && at.segment != 0 {
+		if settings = h.settingsAt; e.IsMove() {
+			settings, err = h.settingsOf(ctx, tx, at)
+		}
+	}
+	h.leaf, h.leafAt, h.settings = sql.NullString{String: leaf.ID(), Valid: !leaf.IsNone()}, at, settings
+	return err
 }
 
 func setLabel(ctx context.Context, tx *Tx, session int64, target, label string) (err error) {
@@ -223,16 +310,26 @@ func setLabel(ctx context.Context, tx *Tx, session int64, target, label string) 
 // ReadHead reads a session's head, nil if there is no such session.
 func ReadHead(ctx context.Context, tx *Tx, session int64) (*Head, error) {
 	h := &Head{session: session}
-	ok, err := tx.Row(ctx, `SELECT h.leaf, coalesce(h.leaf_n, 0), coalesce(h.segment, 0), h.n, h.last_seq, h.hash, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault,
+	var dialect string
+	ok, err := tx.Row(ctx, `SELECT coalesce((SELECT dialect FROM sessions WHERE key = h.session), 'harness'), h.settings, h.users, h.assistants, h.tool_calls, h.tool_results, h.input, h.output, h.cache_read, h.cache_write, h.leaf, coalesce(h.leaf_n, 0), coalesce(h.segment, 0), h.n, h.last_seq, h.hash, h.name_seq, h.irregular, h.messages, h.cached, h.uncached, h.total, h.cost, h.fault,
 			EXISTS (SELECT 1 FROM segments s WHERE s.session = h.session AND s.missing IS NOT NULL)
 		FROM heads h WHERE h.session = ?`, []any{session},
+		&dialect, &h.settings, &h.stats.UserMessages, &h.stats.AssistantMessages, &h.stats.ToolCalls, &h.stats.ToolResults,
+		(*Total)(&h.stats.Input), (*Total)(&h.stats.Output), (*Total)(&h.stats.CacheRead), (*Total)(&h.stats.CacheWrite),
 		&h.leaf, &h.leafAt.n, &h.leafAt.segment, &h.n, &h.lastSeq, &h.hash, &h.nameSeq, &h.irregular,
 		&h.stats.Messages, (*Total)(&h.stats.CachedTokens), (*Total)(&h.stats.UncachedTokens), (*Total)(&h.stats.TotalTokens), (*Total)(&h.stats.Cost), &h.fault, &h.hasHoles)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return h, nil
+	h.dialect, err = eventlog.ParseDialect(dialect)
+	return h, err
 }
+
+// Dialect is the session's.
+func (h *Head) Dialect() eventlog.Dialect { return h.dialect }
+
+// LastSeq is the seq of the session's last event.
+func (h *Head) LastSeq() int64 { return h.lastSeq }
 
 // Tip is the session's leaf, readable or not, and its number of entries.
 func (h *Head) Tip() eventlog.Head {
@@ -255,11 +352,12 @@ func (h *Head) Session() int64 { return h.session }
 func (h *Head) write(ctx context.Context, tx *Tx) error {
 	h.expecting, h.placed, h.segments = false, nil, nil
 	there := h.leafAt.segment != 0
-	_, err := tx.Exec(ctx, `INSERT INTO heads (session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault, hash)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
-		ON CONFLICT (session) DO UPDATE SET leaf = ?2, leaf_n = ?3, segment = ?4, n = ?5, last_seq = ?6, name_seq = ?7, irregular = ?8, messages = ?9, cached = ?10, uncached = ?11, total = ?12, cost = ?13, fault = ?14, hash = ?15`,
+	_, err := tx.Exec(ctx, `INSERT INTO heads (session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault, users, assistants, tool_calls, tool_results, input, output, cache_read, cache_write, settings, hash)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+		ON CONFLICT (session) DO UPDATE SET leaf = ?2, leaf_n = ?3, segment = ?4, n = ?5, last_seq = ?6, name_seq = ?7, irregular = ?8, messages = ?9, cached = ?10, uncached = ?11, total = ?12, cost = ?13, fault = ?14, users = ?15, assistants = ?16, tool_calls = ?17, tool_results = ?18, input = ?19, output = ?20, cache_read = ?21, cache_write = ?22, settings = ?23, hash = ?24`,
 		h.session, h.leaf, sql.NullInt64{Int64: h.leafAt.n, Valid: there}, sql.NullInt64{Int64: h.leafAt.segment, Valid: there}, h.n, h.lastSeq, h.nameSeq, h.irregular,
-		h.stats.Messages, h.stats.CachedTokens, h.stats.UncachedTokens, h.stats.TotalTokens, h.stats.Cost, h.fault, blob(h.hash))
+		h.stats.Messages, h.stats.CachedTokens, h.stats.UncachedTokens, h.stats.TotalTokens, h.stats.Cost, h.fault,
+		h.stats.UserMessages, h.stats.AssistantMessages, h.stats.ToolCalls, h.stats.ToolResults, h.stats.Input, h.stats.Output, h.stats.CacheRead, h.stats.CacheWrite, h.settings, blob(h.hash))
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 // Catalog is the view that a list of sessions shows: name, first message, counts
 // and last activity of each. It is asynchronous: its index over the last activity
 // would make every append dearer.
-type Catalog struct{ Dialect eventlog.Dialect }
+type Catalog struct{}
 
 // Name implements [Projection].
 func (Catalog) Name() string { return "catalog" }
@@ -57,7 +57,7 @@ func (c *Card) at(timestamp string) {
 }
 
 // Add adds the session's next entry.
-func (c *Card) Add(d eventlog.Dialect, seq int64, e eventlog.Entry) {
+func (c *Card) Add(seq int64, e eventlog.Entry) {
 	c.Seq = seq
 	c.Entries++
 	c.at(e.Timestamp())
@@ -69,7 +69,7 @@ func (c *Card) Add(d eventlog.Dialect, seq int64, e eventlog.Entry) {
 		}
 	case eventlog.TypeSessionInfo:
 		// One that holds no text is no name: the list shows the session all the same.
-		c.Name, _ = d.Name(e)
+		c.Name, _ = eventlog.Harness.Name(e)
 	}
 }
 
@@ -94,6 +94,7 @@ func (p Catalog) Apply(ctx context.Context, tx *Tx, events []Event) error {
 		case e.Type == SessionDeleted && e.N == 0:
 			cards[e.Session] = nil
 			_, err = tx.Exec(ctx, "DELETE FROM catalog WHERE session = ?", e.Session)
+		case e.N < 0: // a move of the leaf
 		case e.N == 0:
 			cards[e.Session], err = createdCard(ctx, tx, e)
 		case !known:
@@ -104,7 +105,7 @@ func (p Catalog) Apply(ctx context.Context, tx *Tx, events []Event) error {
 		default:
 			// What the row holds is not added again, should the checkpoint be put back.
 			if c != nil && e.Seq > c.Seq {
-				c.Add(p.Dialect, e.Seq, e.Entry)
+				c.Add(e.Seq, e.Entry)
 			}
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 )
 
 // The events of a session itself; their n is 0.
@@ -11,6 +12,8 @@ const (
 	SessionCreated = "session_created" // payload: the header
 	SessionForked  = "session_forked"  // like session_created, with the source in the sessions table
 	SessionDeleted = "session_deleted"
+	// LeafMoved moves the leaf where that is no entry; its n is negative.
+	LeafMoved = "leaf_moved" // payload: {"targetId"}
 )
 
 // Event is one row of the log.
@@ -19,9 +22,9 @@ type Event struct {
 	Session int64
 	N       int
 	Hash    []byte // see [ChainHash]
-	// Entry is the event of an n above 0.
+	// Entry is the event of an n above 0, and the move of a LeafMoved.
 	Entry eventlog.Entry
-	// Type is the event's type where n is 0.
+	// Type is the event's type where n is not above 0.
 	Type string
 	// Checked says that the id is known to be new in its session.
 	Checked bool
@@ -93,6 +96,8 @@ func readEvents(ctx context.Context, tx *Tx, limit int, query string, args ...an
 		}
 		if e.N > 0 {
 			e.Entry = eventlog.TrustedEntry(payload)
+		} else if e.Type == LeafMoved {
+			e.Entry = eventlog.MoveOf(js.Trusted(payload).Get("targetId"))
 		}
 		events = append(events, e)
 		if size += len(payload); size > sliceBytes {

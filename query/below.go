@@ -19,7 +19,7 @@ const forksSQL = `SELECT key FROM segments WHERE parent = ?1 AND start = ?2 + 1 
 // Children reads up to limit entries that hang below p, in log order, from the
 // first with a seq above after on (0: all); next is where the next page begins, 0
 // when there is none.
-func Children(ctx context.Context, c Conn, p Place, after int64, limit int) (entries []eventlog.Entry, next int64, err error) {
+func Children(ctx context.Context, c Conn, d eventlog.Dialect, p Place, after int64, limit int) (entries []eventlog.Entry, next int64, err error) {
 	var children []span
 	add := func(seq int64) {
 		children, next = append(children, span{way{key: seq, first: 1, dense: 1}, 1, 1}), seq
@@ -47,7 +47,7 @@ func Children(ctx context.Context, c Conn, p Place, after int64, limit int) (ent
 	if len(children) < limit {
 		next = 0
 	}
-	entries, err = readSpans(ctx, c, children, int64(len(children)))
+	entries, err = readSpans(ctx, c, d, children, int64(len(children)))
 	return entries, next, err
 }
 
@@ -59,7 +59,7 @@ type Cursor struct{ Segment, N int64 }
 // where the next page begins. A page costs its entries and the segments that it
 // goes through, wherever it begins. What is appended between two pages may be on
 // one of them or not.
-func Descendants(ctx context.Context, c Conn, p Place, from Cursor, limit int) (entries []eventlog.Entry, next Cursor, err error) {
+func Descendants(ctx context.Context, c Conn, d eventlog.Dialect, p Place, from Cursor, limit int) (entries []eventlog.Entry, next Cursor, err error) {
 	if from == (Cursor{}) {
 		from = Cursor{p.Segment, p.N}
 	}
@@ -84,7 +84,7 @@ func Descendants(ctx context.Context, c Conn, p Place, from Cursor, limit int) (
 			return nil, next, err
 		}
 	}
-	entries, err = readSpans(ctx, c, spans, int64(limit)-left)
+	entries, err = readSpans(ctx, c, d, spans, int64(limit)-left)
 	return entries, from, err
 }
 

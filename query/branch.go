@@ -55,6 +55,25 @@ func Stop(ctx context.Context, c Conn, p Place) (int64, error) {
 	return 0, eventlog.EntryNotFound(eventlog.InvalidSession, missing)
 }
 
+// Window is the depth from which the context of an entry is read: that from which
+// the last compaction above it keeps entries, the root's without one.
+func Window(ctx context.Context, c Conn, p Place) (from int64, err error) {
+	_, err = c.Row(ctx, windowSQL, []any{p.Segment}, &from)
+	return from, err
+}
+
+const windowSQL = `SELECT CASE WHEN compaction < 0 THEN 0 ELSE kept END FROM segments WHERE key = ?`
+
+// Settings are the settings at an entry, as the branch views keep them.
+func Settings(ctx context.Context, c Conn, p Place) (kept string, err error) {
+	_, err = c.Row(ctx, settingsSQL, []any{p.Segment, p.N}, &kept)
+	return kept, err
+}
+
+const settingsSQL = `
+SELECT coalesce((SELECT value FROM settings WHERE session = s.session AND n BETWEEN s.first AND ?2 ORDER BY n DESC LIMIT 1), s.settings)
+FROM segments s WHERE s.key = ?1`
+
 const stopSQL = `SELECT stop FROM segments WHERE key = ?`
 
 // holeSQL names the parent that a segment's way up does not find.
@@ -69,11 +88,11 @@ SELECT missing FROM way WHERE missing IS NOT NULL LIMIT 1`
 const entrySQL = `SELECT payload FROM events WHERE seq = ?`
 
 // Entry reads the entry at a place that [Locate] or the ancestry functions gave.
-func Entry(ctx context.Context, c Conn, p Place) (eventlog.Entry, error) {
+func Entry(ctx context.Context, c Conn, d eventlog.Dialect, p Place) (eventlog.Entry, error) {
 	var payload string
 	_, err := c.Row(ctx, entrySQL, []any{p.Seq}, &payload)
 	if err != nil {
 		return eventlog.Entry{}, err
 	}
-	return eventlog.TrustedEntry(payload), nil
+	return d.TrustedEntry(payload), nil
 }

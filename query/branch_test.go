@@ -145,7 +145,7 @@ func (f *forest) check(ctx context.Context, kept Ways, session int64, id string,
 	require.Equal(t, int64(len(want)-1), p.Depth, id)
 	stop := r.Int64N(p.Depth + 1)
 	want = want[stop:]
-	got, err := Branch(ctx, f.tx, kept, p, stop)
+	got, err := Branch(ctx, f.tx, eventlog.Harness, kept, p, stop)
 	require.NoError(t, err)
 	require.Equal(t, want, ids(got), "session %d, %s from depth %d", session, id, stop)
 
@@ -156,7 +156,7 @@ func (f *forest) check(ctx context.Context, kept Ways, session int64, id string,
 		if way.dense && !planOf(spans).dense {
 			continue
 		}
-		got, err := way.read(ctx, f.tx, spans)
+		got, err := way.read(ctx, f.tx, eventlog.Harness, spans)
 		require.NoError(t, err)
 		require.Equal(t, want, ids(got), "session %d, %s from depth %d, %+v", session, id, stop, way)
 	}
@@ -192,7 +192,7 @@ func (f *forest) checkBelow(ctx context.Context, session int64, id string, page 
 		}
 	}
 	for after := int64(0); ; {
-		entries, next, err := Children(ctx, f.tx, p, after, page)
+		entries, next, err := Children(ctx, f.tx, eventlog.Harness, p, after, page)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(entries), page)
 		got = append(got, ids(entries)...)
@@ -204,7 +204,7 @@ func (f *forest) checkBelow(ctx context.Context, session int64, id string, page 
 
 	seen := map[string]bool{id: true}
 	for from := (Cursor{}); ; {
-		entries, next, err := Descendants(ctx, f.tx, p, from, page)
+		entries, next, err := Descendants(ctx, f.tx, eventlog.Harness, p, from, page)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(entries), page)
 		for _, e := range ids(entries) {

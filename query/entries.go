@@ -12,9 +12,9 @@ import (
 // read on two processors.
 const chunk = 1024
 
-// Entries gives the entries that rows of one column, the payload, hold, and
-// closes rows.
-func Entries(rows *sql.Rows) ([]eventlog.Entry, error) {
+// Entries gives the entries of a dialect that rows of one column, the payload,
+// hold, and closes rows.
+func Entries(rows *sql.Rows, d eventlog.Dialect) ([]eventlog.Entry, error) {
 	defer rows.Close()
 	var chunks [][]eventlog.Entry
 	var parsers sync.WaitGroup
@@ -23,7 +23,7 @@ func Entries(rows *sql.Rows) ([]eventlog.Entry, error) {
 	payloads := make([]string, 0, 16)
 	parse := func(payloads []string, entries []eventlog.Entry) {
 		for i, p := range payloads {
-			entries[i] = eventlog.TrustedEntry(p)
+			entries[i] = d.TrustedEntry(p)
 		}
 	}
 	for rows.Next() {

@@ -80,14 +80,14 @@ func (p plan) add(list []byte, s span) []byte {
 
 // Branch reads the entries from depth stop down to p, root first. It fails with
 // [eventlog.ErrStorage] when the views lack rows: a branch is never cut short.
-func Branch(ctx context.Context, c Conn, kept Ways, p Place, stop int64) ([]eventlog.Entry, error) {
+func Branch(ctx context.Context, c Conn, d eventlog.Dialect, kept Ways, p Place, stop int64) ([]eventlog.Entry, error) {
 	spans, err := kept.path(ctx, c, p, stop)
 	if err != nil {
 		return nil, err
 	}
 	slices.Reverse(spans)
 	total := p.Depth - stop + 1
-	entries, err := readSpans(ctx, c, spans, total)
+	entries, err := readSpans(ctx, c, d, spans, total)
 	if err == nil && int64(len(entries)) != total {
 		err = eventlog.Errorf(eventlog.StorageFailed, "the branch views lack rows: a branch of %d entries has %d; rebuild them", total, len(entries))
 	}
@@ -99,9 +99,9 @@ const listSpans = 1 << 14
 
 // readSpans reads spans that have so many entries in all, each few of them in the
 // way that suits them.
-func readSpans(ctx context.Context, c Conn, spans []span, total int64) (entries []eventlog.Entry, err error) {
+func readSpans(ctx context.Context, c Conn, d eventlog.Dialect, spans []span, total int64) (entries []eventlog.Entry, err error) {
 	for part := range slices.Chunk(spans, listSpans) {
-		more, err := planOf(part).read(ctx, c, part)
+		more, err := planOf(part).read(ctx, c, d, part)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func readSpans(ctx context.Context, c Conn, spans []span, total int64) (entries 
 
 // read reads spans. By seq it does not matter whose they are; by n it takes a
 // query for each session in turn.
-func (p plan) read(ctx context.Context, c Conn, spans []span) (entries []eventlog.Entry, err error) {
+func (p plan) read(ctx context.Context, c Conn, d eventlog.Dialect, spans []span) (entries []eventlog.Entry, err error) {
 	for len(spans) > 0 {
 		n := len(spans)
 		if !p.dense {
@@ -137,7 +137,7 @@ func (p plan) read(ctx context.Context, c Conn, spans []span) (entries []eventlo
 		if err != nil {
 			return nil, err
 		}
-		more, err := Entries(rows)
+		more, err := Entries(rows, d)
 		if err != nil {
 			return nil, err
 		}

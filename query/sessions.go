@@ -11,6 +11,7 @@ type SessionRow struct {
 	ID, CreatedAt, CWD string
 	Parent             sql.NullString // what its header says
 	Header             string
+	Dialect, Basis     string         // by whose rules it is answered, and what decided that
 	Source, ForkEntry  sql.NullString // id of the session that it was forked from here, and where
 	Active             int64          // time of the latest entry, ms since 1970
 	Name, FirstMessage string
@@ -19,7 +20,7 @@ type SessionRow struct {
 }
 
 const (
-	sessionColumns = `SELECT s.key, s.id, s.created_at, s.cwd, s.parent_session, s.header, f.id, s.fork_entry, `
+	sessionColumns = `SELECT s.key, s.id, s.created_at, s.cwd, s.parent_session, s.header, s.dialect, s.dialect_basis, f.id, s.fork_entry, `
 	cardColumns    = `c.active, c.name, c.first_message, c.entries, c.messages, 1
 FROM catalog c CROSS JOIN sessions s ON s.key = c.session LEFT JOIN sessions f ON f.key = s.source
 `
@@ -63,7 +64,7 @@ func readSessions(ctx context.Context, c Conn, text string, args ...any) (all []
 	defer rows.Close()
 	for rows.Next() {
 		var r SessionRow
-		if err := rows.Scan(&r.Key, &r.ID, &r.CreatedAt, &r.CWD, &r.Parent, &r.Header, &r.Source, &r.ForkEntry,
+		if err := rows.Scan(&r.Key, &r.ID, &r.CreatedAt, &r.CWD, &r.Parent, &r.Header, &r.Dialect, &r.Basis, &r.Source, &r.ForkEntry,
 			&r.Active, &r.Name, &r.FirstMessage, &r.Entries, &r.Messages, &r.Current); err != nil {
 			return nil, err
 		}

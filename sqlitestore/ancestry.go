@@ -33,7 +33,7 @@ func (s *Storage) CommonAncestor(ctx context.Context, a, b string) (common event
 		if err != nil || !ok {
 			return err
 		}
-		e, err := query.Entry(ctx, tx, p)
+		e, err := query.Entry(ctx, tx, s.Dialect(), p)
 		common = eventlog.At(e.ID())
 		return err
 	}, func(upA, upB []eventlog.Entry) error {

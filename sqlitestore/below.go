@@ -13,7 +13,7 @@ import (
 // error; it fails with [eventlog.ErrNotFound].
 func (s *Storage) Children(ctx context.Context, id string) iter.Seq2[eventlog.Entry, error] {
 	return s.pages(ctx, id, func(tx reading, p query.Place, from query.Cursor) (entries []eventlog.Entry, _ query.Cursor, err error) {
-		entries, from.N, err = query.Children(ctx, tx, p, from.N, page)
+		entries, from.N, err = query.Children(ctx, tx, s.Dialect(), p, from.N, page)
 		return entries, from, err
 	}, func(below map[string][]eventlog.Entry) []eventlog.Entry { return below[id] })
 }
@@ -24,7 +24,7 @@ func (s *Storage) Children(ctx context.Context, id string) iter.Seq2[eventlog.En
 // error; it fails with [eventlog.ErrNotFound].
 func (s *Storage) Descendants(ctx context.Context, id string) iter.Seq2[eventlog.Entry, error] {
 	return s.pages(ctx, id, func(tx reading, p query.Place, from query.Cursor) ([]eventlog.Entry, query.Cursor, error) {
-		return query.Descendants(ctx, tx, p, from, page)
+		return query.Descendants(ctx, tx, s.Dialect(), p, from, page)
 	}, func(below map[string][]eventlog.Entry) (all []eventlog.Entry) {
 		seen := map[string]bool{id: true}
 		for next := []string{id}; len(next) > 0; next = next[1:] {

@@ -84,7 +84,7 @@ func (p *branchPages) window(ctx context.Context, tx reading) ([]eventlog.Entry,
 		return nil, eventlog.Errorf(eventlog.InvalidState, "the branch of %s changed while it was read", p.from)
 	}
 	p.done = high == end.Depth
-	return query.Branch(ctx, tx, p.s.store.segments.Of(tx.build), at, low)
+	return query.Branch(ctx, tx, p.s.Dialect(), p.s.store.segments.Of(tx.build), at, low)
 }
 
 // walk reads all that is left by the reference walk.

@@ -111,7 +111,7 @@ func sizeOf(entries []eventlog.Entry) (size int64) {
 func (s *Storage) leafBranch(ctx context.Context, tx reading) ([]eventlog.Entry, error) {
 	cache := s.store.cache
 	if cache.limit == 0 {
-		return s.readBranch(ctx, tx, tx.head.Leaf.ID())
+		return s.readWindow(ctx, tx, tx.head.Leaf.ID())
 	}
 	kept := cache.get(s.key)
 	if kept != nil && kept.version == tx.version {
@@ -126,7 +126,7 @@ func (s *Storage) leafBranch(ctx context.Context, tx reading) ([]eventlog.Entry,
 	if ok {
 		cache.count(&cache.grown)
 	} else {
-		if next.entries, err = s.readBranch(ctx, tx, tx.head.Leaf.ID()); err != nil {
+		if next.entries, err = s.readWindow(ctx, tx, tx.head.Leaf.ID()); err != nil {
 			return nil, err
 		}
 		next.size = sizeOf(next.entries)
@@ -159,7 +159,7 @@ func (s *Storage) grow(ctx context.Context, tx reading, kept, next *keptBranch) 
 		return false, nil
 	}
 	if !whole {
-		start := startOf(s.store.branch.Dialect, path)
+		start := startOf(s.Dialect(), path)
 		if start < 0 {
 			return false, nil
 		}
@@ -202,6 +202,9 @@ func follow(path []eventlog.Entry, leaf eventlog.Ref, appended []eventlog.Entry)
 // startOf is where the branch of the last entry of path begins in it, -1 if path
 // does not reach so far up.
 func startOf(d eventlog.Dialect, path []eventlog.Entry) int {
+	if d.KeepsSettings() {
+		return windowStart(path)
+	}
 	cut := d.Cut()
 	for i := len(path) - 1; i >= 0; i-- {
 		if cut.Stops(path[i]) || path[i].Parent().ID() == "" {
@@ -209,4 +212,29 @@ func startOf(d eventlog.Dialect, path []eventlog.Entry) int {
 		}
 	}
 	return -1
+}
+
+// windowStart is startOf for the part of a branch that a context is made from: it
+// begins at what the last compaction keeps, or at the compaction.
+func windowStart(path []eventlog.Entry) int {
+	last := len(path) - 1
+	for last >= 0 && path[last].Type() != eventlog.TypeCompaction {
+		last--
+	}
+	if last < 0 {
+		if len(path) > 0 && path[0].IsRoot() {
+			return 0
+		}
+		return -1
+	}
+	first := eventlog.RefOf(path[last].Get("firstKeptEntryId"))
+	if first == eventlog.At(path[last].ID()) || first.IsNone() {
+		return last
+	}
+	for i := range path[:last] {
+		if eventlog.At(path[i].ID()) == first {
+			return i
+		}
+	}
+	return -1 // it may stand further up, or nowhere
 }

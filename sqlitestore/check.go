@@ -105,8 +105,8 @@ func (s *Store) checkLog(ctx context.Context, c *Checked) error {
 	return nil
 }
 
-const checkedSQL = `SELECT e.seq, e.session, e.n, e.id, e.parent, e.type, e.timestamp, e.hash, r.seq IS NOT NULL, e.payload
-FROM events e LEFT JOIN redactions r ON r.seq = e.seq WHERE e.seq > ? ORDER BY e.seq LIMIT ?`
+const checkedSQL = `SELECT e.seq, e.session, e.n, e.id, e.parent, e.type, e.timestamp, e.hash, r.seq IS NOT NULL, coalesce(s.dialect, 'harness'), e.payload
+FROM events e LEFT JOIN redactions r ON r.seq = e.seq LEFT JOIN sessions s ON s.key = e.session WHERE e.seq > ? ORDER BY e.seq LIMIT ?`
 
 func checkEvents(ctx context.Context, tx *projections.Tx, c *Checked, next map[int64]expected, after int64) (last int64, more bool, err error) {
 	rows, err := tx.Rows(ctx, checkedSQL, after, page)
@@ -117,7 +117,7 @@ func checkEvents(ctx context.Context, tx *projections.Tx, c *Checked, next map[i
 	read := 0
 	for size := 0; size < pageBytes && rows.Next(); read++ {
 		var e checkedEvent
-		if err := rows.Scan(&e.seq, &e.session, &e.n, &e.id, &e.parent, &e.typ, &e.timestamp, &e.hash, &e.redacted, &e.payload); err != nil {
+		if err := rows.Scan(&e.seq, &e.session, &e.n, &e.id, &e.parent, &e.typ, &e.timestamp, &e.hash, &e.redacted, &e.dialect, &e.payload); err != nil {
 			return after, false, err
 		}
 		size += len(e.payload)
@@ -125,6 +125,9 @@ func checkEvents(ctx context.Context, tx *projections.Tx, c *Checked, next map[i
 		c.Events++
 		if e.redacted {
 			c.Redacted++
+		}
+		if e.n < 0 { // a move of the leaf, which is no entry
+			continue
 		}
 		wrong, readable := e.problem(next[e.session])
 		if wrong != "" && len(c.Problems) < maxProblems {
@@ -150,7 +153,8 @@ type checkedEvent struct {
 	id, parent     *string
 	typ, timestamp string
 	hash           []byte
-	redacted       bool // a text was purged: the hash is that of what was there
+	dialect        string // the session's
+	redacted       bool   // a text was purged: the hash is that of what was there
 	payload        string
 }
 
@@ -170,7 +174,11 @@ func (e checkedEvent) problem(next expected) (what string, readable bool) {
 	if _, err := js.Parse(e.payload); err != nil {
 		return strings.Join(append(wrong, "the payload is not valid JSON: "+err.Error()), "; "), false
 	}
-	entry := eventlog.TrustedEntry(e.payload)
+	dialect, err := eventlog.ParseDialect(e.dialect)
+	if err != nil {
+		return strings.Join(append(wrong, err.Error()), "; "), true
+	}
+	entry := dialect.TrustedEntry(e.payload)
 	var parent *string
 	if p := entry.Parent(); !p.IsNone() {
 		id := p.ID()

@@ -32,11 +32,13 @@ const (
 type FileResult struct {
 	Path    string // absolute
 	Outcome Outcome
-	Session string // the session that holds it, "" if none does
-	Entries int    // how many were new here
-	Damage  int    // byte ranges of the file that hold no entry
-	Size    int64  // of the file in bytes
-	Err     error  // of a refused one
+	Session string           // the session that holds it, "" if none does
+	Entries int              // how many were new here
+	Dialect eventlog.Dialect // of a session that is new here
+	Basis   string           // what decided it, "" for others
+	Damage  int              // byte ranges of the file that hold no entry
+	Size    int64            // of the file in bytes
+	Err     error            // of a refused one
 	// Problems are what of a different one is not as in the file.
 	Problems []string
 }

@@ -297,6 +297,7 @@ func (f *fileImport) create(ctx context.Context, header sessionfile.Header, resu
 	if m.Dialect, m.DialectBasis, err = f.dialect(); err != nil {
 		return err
 	}
+	result.Dialect, result.Basis = m.Dialect, m.DialectBasis
 	from, event, err := f.parent(ctx, &m)
 	if err != nil {
 		return err

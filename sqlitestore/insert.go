@@ -2,9 +2,11 @@ package sqlitestore
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/projections"
 )
 
@@ -31,7 +33,11 @@ func nullable(r eventlog.Ref) any {
 
 // insertInto appends entries exactly as they are.
 func (s *Store) insertInto(ctx context.Context, tx *projections.Tx, session int64, entries []eventlog.Entry) error {
-	v := s.view(ctx, tx, session)
+	d, err := projections.DialectOf(ctx, tx, session)
+	if err != nil {
+		return err
+	}
+	v := s.view(ctx, tx, session, d)
 	if _, err := v.Tip(); err != nil {
 		return err
 	}
@@ -50,24 +56,66 @@ func (s *Store) insert(v *view, entries []eventlog.Entry, checked bool) error {
 		return err
 	}
 	events := make([]projections.Event, len(entries))
+	n := v.tip.N
+	last, err := v.lastSeq(entries)
+	if err != nil {
+		return err
+	}
 	for i, e := range entries {
-		hash = projections.ChainHash(hash, e.JSON())
-		events[i] = projections.Event{Session: v.key, N: v.tip.N + 1 + i, Hash: hash, Entry: e, Checked: checked}
+		if events[i] = (projections.Event{Session: v.key, Entry: e, Checked: checked}); !e.IsMove() {
+			n++
+			hash = projections.ChainHash(hash, e.JSON())
+			events[i].N, events[i].Hash = n, hash
+		}
 	}
 	for rest := events; len(rest) > 0; {
+		run := slices.IndexFunc(rest, func(e projections.Event) bool { return e.Entry.IsMove() })
+		var err error
 		rows, query := 1, insertEvent
-		if len(rest) >= insertRows {
+		switch {
+		case run == 0:
+			err = s.insertMove(v, last, &rest[0])
+		case run < 0 && len(rest) >= insertRows, run >= insertRows:
 			rows, query = insertRows, insertEvents
+			fallthrough
+		default:
+			err = insertInOne(v.ctx, v.tx, query, rest[:rows])
 		}
-		if err := insertInOne(v.ctx, v.tx, query, rest[:rows]); err != nil {
+		if err != nil {
 			return err
 		}
+		last = rest[rows-1].Seq
 		rest = rest[rows:]
 	}
 	if v.head == nil {
 		return nil
 	}
 	return branchStep(func() error { return s.branch.ApplyTo(v.ctx, v.tx, v.head, events) })
+}
+
+// lastSeq is the seq of the session's last event, 0 where no move asks for it.
+func (v *view) lastSeq(entries []eventlog.Entry) (seq int64, err error) {
+	switch {
+	case !slices.ContainsFunc(entries, eventlog.Entry.IsMove):
+		return 0, nil
+	case v.head != nil:
+		return v.head.LastSeq(), nil
+	}
+	_, err = v.tx.Row(v.ctx, "SELECT max(seq) FROM events WHERE session = ?", []any{v.key}, &seq)
+	return seq, err
+}
+
+// insertMove writes a move of the leaf that is no entry, behind the session's event
+// before.
+func (s *Store) insertMove(v *view, before int64, e *projections.Event) error {
+	e.N, e.Type = int(-before), projections.LeafMoved
+	payload := js.Fields(js.Member{Key: "targetId", Value: e.Entry.Get("targetId")}).JSON()
+	r, err := v.tx.Exec(v.ctx, insertEvent, e.Session, e.N, nil, nil, e.Type, s.o.Source.Time(), nil, payload)
+	if err != nil {
+		return err
+	}
+	e.Seq, err = r.LastInsertId()
+	return err
 }
 
 // insertInOne writes events in one statement, and tells them their seqs.

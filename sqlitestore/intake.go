@@ -71,7 +71,7 @@ func (in *intake) take(ctx context.Context, session int64) error {
 
 // begin makes the file's row, or takes up the one that is there.
 func (in *intake) begin(ctx context.Context, session int64, run *fileRun) error {
-	tip, err := in.store.view(ctx, in.tx, session).Tip()
+	tip, err := in.store.view(ctx, in.tx, session, eventlog.Harness).Tip()
 	if errors.Is(err, errDeleted) {
 		return errMoved
 	}

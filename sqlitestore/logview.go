@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/projections"
 	"github.com/sessiontree/sessiontree/query"
 )
@@ -18,7 +19,7 @@ type logView struct {
 }
 
 func (s *Storage) log(ctx context.Context, tx *projections.Tx) *logView {
-	return &logView{ctx, tx, s.key, s.store.branch.Dialect}
+	return &logView{ctx, tx, s.key, s.Dialect()}
 }
 
 // Dialect implements [eventlog.View].
@@ -28,13 +29,14 @@ func (v *logView) Dialect() eventlog.Dialect { return v.dialect }
 // it. It fails with [eventlog.ErrNotFound] when the session was deleted.
 func (v *logView) Tip() (head eventlog.Head, err error) {
 	var payload string
-	ok, err := v.tx.Row(v.ctx, "SELECT n, payload FROM events WHERE session = ? ORDER BY n DESC LIMIT 1", []any{v.key}, &head.N, &payload)
+	var seq int64
+	ok, err := v.tx.Row(v.ctx, "SELECT seq, n, payload FROM events WHERE session = ? ORDER BY n DESC LIMIT 1", []any{v.key}, &seq, &head.N, &payload)
 	if err != nil {
 		return head, err
 	}
 	if head.N > 0 {
-		head.Leaf = eventlog.TrustedEntry(payload).LeafAfter()
-		return head, nil
+		head.Leaf = v.dialect.TrustedEntry(payload).LeafAfter()
+		return head, v.moved(&head, seq)
 	}
 	// What is left is the event of its beginning, or of its end.
 	var one int
@@ -45,6 +47,21 @@ func (v *logView) Tip() (head eventlog.Head, err error) {
 		err = errDeleted
 	}
 	return head, err
+}
+
+// moved makes the leaf what a move that is no entry made it, if one came behind the
+// last entry, whose seq is given.
+func (v *logView) moved(head *eventlog.Head, seq int64) error {
+	if v.dialect.LogsMoves() {
+		return nil
+	}
+	var at int64
+	var payload string
+	ok, err := v.tx.Row(v.ctx, "SELECT seq, payload FROM events WHERE session = ? AND n < 0 ORDER BY n LIMIT 1", []any{v.key}, &at, &payload)
+	if err == nil && ok && at > seq {
+		head.Leaf = eventlog.MoveOf(js.Trusted(payload).Get("targetId")).LeafAfter()
+	}
+	return err
 }
 
 // lastN is how many entries a session has; 0 for one that is not there.
@@ -61,7 +78,7 @@ func (v *logView) Lookup(id string) (e eventlog.Entry, ok bool, err error) {
 	if err != nil || !ok {
 		return e, false, err
 	}
-	return eventlog.TrustedEntry(payload), true, nil
+	return v.dialect.TrustedEntry(payload), true, nil
 }
 
 // Exists implements [eventlog.View].
@@ -76,7 +93,7 @@ func (v *logView) after(n, limit int) ([]eventlog.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.Entries(rows)
+	return query.Entries(rows, v.dialect)
 }
 
 // each shows the entries of one type, or of all for "", in log order.
@@ -91,7 +108,7 @@ func (v *logView) each(t eventlog.Type, f func(e eventlog.Entry) error) error {
 		if err := rows.Scan(&payload); err != nil {
 			return err
 		}
-		if err := f(eventlog.TrustedEntry(payload)); err != nil {
+		if err := f(v.dialect.TrustedEntry(payload)); err != nil {
 			return err
 		}
 	}
@@ -126,4 +143,20 @@ func (v *logView) stats() (stats eventlog.Stats, err error) {
 		return eventlog.Stats{}, err
 	}
 	return stats, nil
+}
+
+// wholeIfMoved is the whole log of a session whose leaf was moved since its last
+// entry, by a move that is none: a copy of the log ends elsewhere than the session.
+// It is nil for others.
+func (v *logView) wholeIfMoved() ([]eventlog.Entry, error) {
+	if v.dialect.LogsMoves() {
+		return nil, nil
+	}
+	var moved int
+	ok, err := v.tx.Row(v.ctx, `SELECT 1 FROM events m WHERE m.session = ?1 AND m.n < 0
+		AND m.seq > coalesce((SELECT seq FROM events WHERE session = ?1 AND n > 0 ORDER BY n DESC LIMIT 1), 0) ORDER BY m.n LIMIT 1`, []any{v.key}, &moved)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return v.after(0, eventlog.All)
 }

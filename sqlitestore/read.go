@@ -137,7 +137,7 @@ func (s *Storage) Find(ctx context.Context, t eventlog.Type) (entries []eventlog
 		if err != nil {
 			return err
 		}
-		entries, err = query.Entries(rows)
+		entries, err = query.Entries(rows, s.Dialect())
 		return err
 	})
 	return entries, err
@@ -150,7 +150,7 @@ func (s *Storage) Branch(ctx context.Context, from eventlog.Ref) (branch []event
 		if from.IsNone() {
 			return nil
 		}
-		if from == tx.head.Leaf {
+		if from == tx.head.Leaf && s.cachesBranch() {
 			branch, err = s.leafBranch(ctx, tx)
 		} else {
 			branch, err = s.readBranch(ctx, tx, from.ID())
@@ -169,10 +169,80 @@ func (s *Storage) LeafBranch(ctx context.Context) (branch []eventlog.Entry, err 
 		if err := s.checkLeaf(ctx, tx); err != nil {
 			return err
 		}
-		branch, err = s.leafBranch(ctx, tx)
+		if s.cachesBranch() {
+			branch, err = s.leafBranch(ctx, tx)
+		} else {
+			branch, err = s.readBranch(ctx, tx, tx.head.Leaf.ID())
+		}
 		return err
 	})
 	return branch, err
+}
+
+// cachesBranch says whether the branch of the leaf is what a context is made from,
+// and kept. Where branches go to the root it is the context's part of it.
+func (s *Storage) cachesBranch() bool { return !s.Dialect().KeepsSettings() }
+
+// Window implements [eventlog.Windower]: of a branch that goes to the root only what
+// the context needs is read, and the settings are found without walking.
+func (s *Storage) Window(ctx context.Context, from eventlog.Ref) (w eventlog.Window, err error) {
+	err = s.read(ctx, func(tx reading) error {
+		leaf := from.IsNone()
+		if leaf {
+			if err := s.checkLeaf(ctx, tx); err != nil {
+				return err
+			}
+			from = tx.head.Leaf
+		}
+		var part []eventlog.Entry
+		var err error
+		switch {
+		case from.IsNone():
+		case from == tx.head.Leaf:
+			part, err = s.leafBranch(ctx, tx)
+		default:
+			part, err = s.readWindow(ctx, tx, from.ID())
+		}
+		if err != nil {
+			return err
+		}
+		if w = s.Dialect().Window(part); from.IsNone() || tx.walks() || s.cachesBranch() {
+			return nil
+		}
+		kept, err := s.settings(ctx, tx, from)
+		w.Settings = func() (eventlog.Settings, error) { return eventlog.KeptSettings(kept) }
+		return err
+	})
+	return w, err
+}
+
+// settings are those at an entry, as the views keep them.
+func (s *Storage) settings(ctx context.Context, tx reading, at eventlog.Ref) (kept string, err error) {
+	if at == tx.head.Leaf {
+		_, err = tx.Row(ctx, "SELECT settings FROM heads WHERE session = ?", []any{s.key}, &kept)
+		return kept, err
+	}
+	p, err := query.Locate(ctx, tx, s.key, at.ID())
+	if err != nil {
+		return "", err
+	}
+	return query.Settings(ctx, tx, p)
+}
+
+// readWindow reads the part of a branch that its context is made from.
+func (s *Storage) readWindow(ctx context.Context, tx reading, id string) ([]eventlog.Entry, error) {
+	if tx.walks() || s.cachesBranch() {
+		return s.readBranch(ctx, tx, id)
+	}
+	p, err := query.Locate(ctx, tx, s.key, id)
+	if err != nil {
+		return nil, err
+	}
+	start, err := query.Window(ctx, tx, p)
+	if err != nil {
+		return nil, err
+	}
+	return query.Branch(ctx, tx, s.Dialect(), s.store.segments.Of(tx.build), p, start)
 }
 
 // readBranch reads a branch from the database.
@@ -188,7 +258,7 @@ func (s *Storage) readBranch(ctx context.Context, tx reading, id string) ([]even
 	if err != nil {
 		return nil, err
 	}
-	return query.Branch(ctx, tx, s.store.segments.Of(tx.build), p, stop)
+	return query.Branch(ctx, tx, s.Dialect(), s.store.segments.Of(tx.build), p, stop)
 }
 
 // walk answers by the reference.
@@ -255,7 +325,7 @@ func (s *Storage) Name(ctx context.Context) (name string, err error) {
 		if err != nil || !ok {
 			return err
 		}
-		name, err = s.store.branch.Dialect.Name(eventlog.TrustedEntry(payload))
+		name, err = s.Dialect().Name(eventlog.TrustedEntry(payload))
 		return err
 	})
 	return name, err
@@ -269,7 +339,9 @@ func (s *Storage) Stats(ctx context.Context) (stats eventlog.Stats, err error) {
 			return err
 		}
 		var fault *string
-		ok, err := tx.Row(ctx, "SELECT messages, cached, uncached, total, cost, fault FROM heads WHERE session = ?", []any{s.key},
+		ok, err := tx.Row(ctx, "SELECT users, assistants, tool_calls, tool_results, input, output, cache_read, cache_write, messages, cached, uncached, total, cost, fault FROM heads WHERE session = ?", []any{s.key},
+			&stats.UserMessages, &stats.AssistantMessages, &stats.ToolCalls, &stats.ToolResults,
+			(*projections.Total)(&stats.Input), (*projections.Total)(&stats.Output), (*projections.Total)(&stats.CacheRead), (*projections.Total)(&stats.CacheWrite),
 			&stats.Messages, (*projections.Total)(&stats.CachedTokens), (*projections.Total)(&stats.UncachedTokens), (*projections.Total)(&stats.TotalTokens), (*projections.Total)(&stats.Cost), &fault)
 		switch {
 		case err != nil || !ok:

@@ -44,8 +44,8 @@ func (s *Store) create(ctx context.Context, m eventlog.Metadata, event string, f
 				entry = from.entry
 			}
 		}
-		r, err := tx.Exec(ctx, "INSERT INTO sessions (id, created_at, cwd, parent_session, source, fork_entry, header) VALUES (?, ?, ?, ?, ?, ?, ?)",
-			m.ID, m.CreatedAt, m.CWD, nullable(m.ParentSession), source, entry, m.Header)
+		r, err := tx.Exec(ctx, "INSERT INTO sessions (id, created_at, cwd, parent_session, source, fork_entry, dialect, dialect_basis, header) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			m.ID, m.CreatedAt, m.CWD, nullable(m.ParentSession), source, entry, m.Dialect.String(), m.DialectBasis, m.Header)
 		if err != nil {
 			return err
 		}
@@ -90,20 +90,21 @@ type row struct {
 	meta eventlog.Metadata
 }
 
-const sessionColumns = "key, id, created_at, cwd, parent_session, header"
+const sessionColumns = "key, id, created_at, cwd, parent_session, dialect, dialect_basis, header"
 
 func scanSession(scan func(dest ...any) error) (r row, err error) {
-	var id, createdAt, cwd, header string
+	var id, createdAt, cwd, dialect, basis, header string
 	var parent sql.NullString
-	if err := scan(&r.key, &id, &createdAt, &cwd, &parent, &header); err != nil {
+	if err := scan(&r.key, &id, &createdAt, &cwd, &parent, &dialect, &basis, &header); err != nil {
 		return r, err
 	}
-	r.meta = metadata(id, createdAt, cwd, parent, header)
+	r.meta = metadata(id, createdAt, cwd, parent, header, dialect, basis)
 	return r, nil
 }
 
-func metadata(id, createdAt, cwd string, parent sql.NullString, header string) eventlog.Metadata {
-	m := eventlog.Metadata{ID: id, CreatedAt: createdAt, CWD: cwd, Header: header}
+func metadata(id, createdAt, cwd string, parent sql.NullString, header, dialect, basis string) eventlog.Metadata {
+	m := eventlog.Metadata{ID: id, CreatedAt: createdAt, CWD: cwd, Header: header, DialectBasis: basis}
+	m.Dialect, _ = eventlog.ParseDialect(dialect)
 	if parent.Valid {
 		m.ParentSession = eventlog.At(parent.String)
 	}
@@ -222,6 +223,12 @@ func (s *Store) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.F
 	point := &forkPoint{from.key, o.EntryID}
 	if o.EntryID == "" && o.Position == "" {
 		return s.create(ctx, m, projections.SessionForked, point, func(ctx context.Context, tx *projections.Tx, key int64) error {
+			if whole, err := from.log(ctx, tx).wholeIfMoved(); err != nil || whole != nil {
+				if err == nil {
+					err = s.insertInto(ctx, tx, key, whole)
+				}
+				return err
+			}
 			return s.copyLog(ctx, tx, from.key, key)
 		})
 	}
@@ -237,7 +244,7 @@ func (s *Store) Fork(ctx context.Context, source eventlog.Metadata, o eventlog.F
 // copyLog copies a whole log, and its branch views, inside the database: nothing
 // is parsed again. The session's own event was the last to be written.
 func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64) error {
-	if _, err := s.view(ctx, tx, from).Tip(); err != nil {
+	if _, err := s.view(ctx, tx, from, eventlog.Harness).Tip(); err != nil {
 		return err
 	}
 	var base int64

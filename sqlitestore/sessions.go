@@ -189,7 +189,7 @@ func (s *Store) fillIn(ctx context.Context, tx *projections.Tx, r *query.Session
 		if err := rows.Scan(&seq, &payload); err != nil {
 			return err
 		}
-		card.Add(s.branch.Dialect, seq, eventlog.TrustedEntry(string(payload)))
+		card.Add(seq, eventlog.TrustedEntry(string(payload)))
 	}
 	r.Active, r.Name, r.FirstMessage, r.Entries, r.Messages = card.Active, card.Name, card.FirstMessage, card.Entries, card.Messages
 	return rows.Err()
@@ -197,7 +197,7 @@ func (s *Store) fillIn(ctx context.Context, tx *projections.Tx, r *query.Session
 
 func sessionInfo(r query.SessionRow) SessionInfo {
 	return SessionInfo{
-		Metadata:     metadata(r.ID, r.CreatedAt, r.CWD, r.Parent, r.Header),
+		Metadata:     metadata(r.ID, r.CreatedAt, r.CWD, r.Parent, r.Header, r.Dialect, r.Basis),
 		Name:         r.Name,
 		FirstMessage: r.FirstMessage,
 		Entries:      r.Entries,

@@ -40,7 +40,7 @@ func (s state) walks() bool { return !s.current || s.irregular }
 
 // observeSQL finds the last event of a session beside what the views say of it.
 const observeSQL = `
-SELECT (SELECT seq FROM events WHERE session = s.key ORDER BY n DESC LIMIT 1),
+SELECT max((SELECT seq FROM events WHERE session = s.key ORDER BY n DESC LIMIT 1), coalesce((SELECT seq FROM events WHERE session = s.key AND n < 0 ORDER BY n LIMIT 1), 0)),
 	coalesce(c.version, 0), coalesce(c.position, 0), coalesce(c.build, 0),
 	coalesce(h.last_seq, 0), h.leaf, h.segment IS NOT NULL, coalesce(h.n, 0), coalesce(h.irregular, 0)
 FROM sessions s LEFT JOIN heads h ON h.session = s.key LEFT JOIN checkpoints c ON c.projection = ?2

@@ -48,7 +48,7 @@ func (s *Storage) Append(ctx context.Context, b eventlog.Batch) (entries []event
 		if err := s.fence(ctx, tx, s.lease); err != nil {
 			return err
 		}
-		v := s.store.view(ctx, tx, s.key)
+		v := s.store.view(ctx, tx, s.key, s.Dialect())
 		prepared, written, err := b.Prepare(v, s.store.o.Source)
 		if err == nil && written {
 			err = s.store.insert(v, prepared, true)
@@ -108,8 +108,8 @@ type view struct {
 	tip      eventlog.Head     // likewise
 }
 
-func (s *Store) view(ctx context.Context, tx *projections.Tx, session int64) *view {
-	return &view{logView: &logView{ctx, tx, session, s.branch.Dialect}, lockstep: !s.lockstep.off}
+func (s *Store) view(ctx context.Context, tx *projections.Tx, session int64, d eventlog.Dialect) *view {
+	return &view{logView: &logView{ctx, tx, session, d}, lockstep: !s.lockstep.off}
 }
 
 // Tip implements [eventlog.View]. It fails with [eventlog.ErrNotFound] when the

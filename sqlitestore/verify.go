@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/projections"
 )
 
@@ -21,8 +22,9 @@ type Problem struct {
 // views are the rows of the branch set. No row depends on when it was made: what
 // names a segment is a seq.
 var views = []struct{ name, query string }{
-	{"segments", `SELECT key, session, first, parent, start, hops, jump, jump_shared, compaction, stop, missing FROM segments ORDER BY key`},
-	{"heads", `SELECT session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault FROM heads ORDER BY session`},
+	{"segments", `SELECT key, session, first, parent, start, hops, jump, jump_shared, compaction, stop, missing, settings, kept FROM segments ORDER BY key`},
+	{"settings", `SELECT session, n, value FROM settings ORDER BY session, n`},
+	{"heads", `SELECT session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault, users, assistants, tool_calls, tool_results, input, output, cache_read, cache_write, settings FROM heads ORDER BY session`},
 	{"labels", `SELECT session, target, label FROM labels ORDER BY session, target`},
 }
 
@@ -101,7 +103,10 @@ func (s *Store) copyTo(ctx context.Context, tx *projections.Tx, to *Store) error
 		err = to.writer.update(ctx, func(ctx context.Context, copied *projections.Tx) error {
 			for _, e := range events {
 				var err error
-				if e.N == 0 {
+				if e.N < 0 {
+					payload := js.Fields(js.Member{Key: "targetId", Value: e.Entry.Get("targetId")}).JSON()
+					_, err = copied.Exec(ctx, "INSERT INTO events (seq, session, n, type, timestamp, payload) VALUES (?, ?, ?, ?, '', ?)", e.Seq, e.Session, e.N, e.Type, payload)
+				} else if e.N == 0 {
 					_, err = copied.Exec(ctx, "INSERT INTO events (seq, session, n, type, timestamp, payload) VALUES (?, ?, 0, ?, '', '')", e.Seq, e.Session, e.Type)
 				} else {
 					_, err = copied.Exec(ctx, "INSERT INTO events (seq, session, n, id, parent, type, timestamp, hash, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -125,7 +130,7 @@ func (s *Store) copyTo(ctx context.Context, tx *projections.Tx, to *Store) error
 
 // copySessions copies the rows of the sessions.
 func copySessions(ctx context.Context, tx *projections.Tx, to *Store) error {
-	rows, err := tx.Rows(ctx, "SELECT key, id, created_at, cwd, parent_session, source, fork_entry, header FROM sessions")
+	rows, err := tx.Rows(ctx, "SELECT key, id, created_at, cwd, parent_session, source, fork_entry, dialect, dialect_basis, header FROM sessions")
 	if err != nil {
 		return err
 	}
@@ -136,7 +141,7 @@ func copySessions(ctx context.Context, tx *projections.Tx, to *Store) error {
 			if err != nil || values == nil {
 				return err
 			}
-			if _, err := copied.Exec(ctx, "INSERT INTO sessions (key, id, created_at, cwd, parent_session, source, fork_entry, header) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values...); err != nil {
+			if _, err := copied.Exec(ctx, "INSERT INTO sessions (key, id, created_at, cwd, parent_session, source, fork_entry, dialect, dialect_basis, header) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values...); err != nil {
 				return err
 			}
 		}

@@ -199,7 +199,7 @@ func TestManyOpenCallsAndSummaries(t *testing.T) {
 
 func opened(t *testing.T, path string) (*source, error) {
 	t.Helper()
-	s, err := (&cli{ctx: t.Context()}).open(path, false)
+	s, err := (&cli{ctx: t.Context()}).open(path, false, harnessFlag())
 	if err == nil {
 		t.Cleanup(func() { s.Close() })
 	}
@@ -288,4 +288,9 @@ func TestWhereDamageAndWarningsGo(t *testing.T) {
 			t.Errorf("%s of an island: exit %d, %s", command, a.code, a.stderr)
 		}
 	}
+}
+
+func harnessFlag() dialectFlag {
+	d := eventlog.Harness
+	return dialectFlag{&d}
 }

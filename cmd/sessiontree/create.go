@@ -17,6 +17,7 @@ if it is missing, and its folder.
 
 func (c *cli) createCommand() *cobra.Command {
 	var id, cwd string
+	var dialect dialectFlag
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a session in the database",
@@ -33,7 +34,7 @@ func (c *cli) createCommand() *cobra.Command {
 				return err
 			}
 			return c.withDatabase(creates, func(d *database) error {
-				s, err := d.Create(c.ctx, eventlog.CreateOptions{ID: id, CWD: dir})
+				s, err := d.Create(c.ctx, eventlog.CreateOptions{ID: id, CWD: dir, Dialect: dialect.or(eventlog.Harness)})
 				if err != nil {
 					return err
 				}
@@ -43,5 +44,6 @@ func (c *cli) createCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the session's working folder (default the current one)")
 	cmd.Flags().StringVar(&id, "id", "", "the new session's id (default a new uuid)")
+	cmd.Flags().Var(&dialect, "dialect", "by whose rules it is answered: harness or coding-agent (default harness)")
 	return cmd
 }

@@ -54,7 +54,8 @@ func (c *cli) demoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := c.open(path, true)
+			played := eventlog.Harness
+			s, err := c.open(path, true, dialectFlag{&played})
 			if err != nil {
 				return err
 			}

@@ -43,14 +43,23 @@ Unchanged files are shown with --all only; on a terminal, where a bar shows how
 far it is, so are imported and extended ones. The exit code is 1 if a file was
 refused or is different.
 
+Two programs of Pi write files of version 3, and answer them by different rules:
+leaf and active_tools_change entries and retained tails are the harness's; usage
+and context_edit entries, system messages, and compactions that carry one or
+name themselves are the coding agent's, which also has the files without a mark.
+--dialect says it instead.
+
 --json:
 {
   "database": the file
-  "files": [{"file" (in their order), "outcome", "session" (id, or null), "entries" (new here),
-            "damage" (number of byte ranges), "size", "problems" (what is
-            different), "error" ({"code", "message"}, or null), "diverged" (of a session with another history:
-            {"shared", "file", "here"}, the number of entries that both begin
-            with and the entries that follow in each; or null)}]
+  "files": [{"file" (in their order), "outcome", "session" (id, or null),
+            "entries" (new here),
+            "damage" (number of byte ranges), "dialect" (of a session that is
+            new here: {"name", "basis"}, what decided it; or null), "size",
+            "problems" (what is different), "error" ({"code", "message"}, or
+            null), "diverged" (of a session with another history: {"shared",
+            "file", "here"}, the number of entries that both begin with and
+            the entries that follow in each; or null)}]
   "summary": {"files", "imported", "extended", "unchanged", "damaged", "refused",
              "different", "entries", "bytes", "seconds"}
 }`
@@ -58,6 +67,7 @@ refused or is different.
 func (c *cli) importCommand() *cobra.Command {
 	var o sqlitestore.ImportOptions
 	var all bool
+	var dialect dialectFlag
 	cmd := &cobra.Command{
 		Use:   "import PATH…",
 		Short: "Take session files into the database",
@@ -69,6 +79,7 @@ func (c *cli) importCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			o.Dialect = dialect.told
 			i := &importRun{cli: c, o: o, all: all, started: time.Now()}
 			return i.run(args)
 		},
@@ -76,6 +87,7 @@ func (c *cli) importCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.Fork, "fork", false, "take a session that has another history here as a new one")
 	flags.BoolVar(&o.Restore, "restore", false, "take sessions that were deleted here")
+	flags.Var(&dialect, "dialect", "the dialect of sessions that are new here, harness or coding-agent\n(default by their marks)")
 	flags.BoolVar(&o.Verify, "verify", false, "read every file, and compare what is here with what it holds")
 	flags.BoolVarP(&all, "all", "a", false, "show every file")
 	return cmd
@@ -199,7 +211,12 @@ func fileResultJSON(r sqlitestore.FileResult) js.Value {
 	if errors.As(r.Err, &d) {
 		diverged = js.Fields(field("shared", number(d.Shared)), field("file", entryList(d.File)), field("here", entryList(d.Here)))
 	}
+	dialect := js.NullValue()
+	if r.Basis != "" {
+		dialect = js.Fields(field("name", js.Text(r.Dialect.String())), field("basis", js.Text(r.Basis)))
+	}
 	return js.Fields(
+		field("dialect", dialect),
 		field("file", js.Text(r.Path)),
 		field("outcome", js.Text(string(r.Outcome))),
 		field("session", optional(r.Session)),

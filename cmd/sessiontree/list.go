@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,11 +13,12 @@ import (
 	"github.com/sessiontree/sessiontree/sqlitestore"
 )
 
-const listLong = `list shows the sessions in the database, the latest activity first: id, time of
-the latest entry (UTC), number of entries, working folder, and the name or, in
-quotes, how the first message begins. A fork is marked with ↳. --cwd shows those
-of one folder; --limit ends the list early, and --after goes on behind a place
-that "next" of an earlier answer gave.
+const listLong = `list shows the sessions in the database, the latest activity first: id, time
+of the latest entry (UTC), number of entries, dialect (from 100 cells on),
+working folder, and the name or, in quotes, how the first message begins. A
+fork is marked with ↳. --cwd shows those of one folder; --limit ends the list
+early, and --after goes on behind a place that "next" of an earlier answer
+gave.
 
 --json:
 {
@@ -131,9 +133,16 @@ func (o *output) sessions(all []sqlitestore.SessionInfo) {
 	if o.width < defaultWidth {
 		layout = time.DateOnly
 	}
-	rows := [][]string{{"id", "active", "entries", "folder", "name"}}
+	rows := [][]string{{"id", "active", "entries", "dialect", "folder", "name"}}
 	for _, l := range all {
-		rows = append(rows, []string{shownID(l.ID), l.LastActivity.Format(layout), grouped(float64(l.Entries)), oneLine(l.CWD), title(l)})
+		rows = append(rows, []string{shownID(l.ID), l.LastActivity.Format(layout), grouped(float64(l.Entries)), l.Dialect.String(), oneLine(l.CWD), title(l)})
+	}
+	folders, names := 4, 5
+	if o.width < defaultWidth {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], 3, 4)
+		}
+		folders, names = 3, 4
 	}
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -142,7 +151,6 @@ func (o *output) sessions(all []sqlitestore.SessionInfo) {
 		}
 	}
 	// The folder and the name share what is left; the end of a folder says most.
-	const folders, names = 3, 4
 	left := o.width - len(gap)*names
 	for _, w := range widths[:folders] {
 		left -= w

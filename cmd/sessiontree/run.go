@@ -163,6 +163,7 @@ func (c *cli) execute(args []string) error {
 		c.labelCommand(),
 		c.nameCommand(),
 		c.forkCommand(),
+		c.convertCommand(),
 		c.deleteCommand(),
 		c.importCommand(),
 		c.exportCommand(),

@@ -29,6 +29,7 @@ type source struct {
 func (c *cli) fileCommand(use, short, long string, run func(*source) error) *cobra.Command {
 	var strict bool
 	var id string
+	var dialect dialectFlag
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
@@ -39,6 +40,8 @@ func (c *cli) fileCommand(use, short, long string, run func(*source) error) *cob
 				return errors.New("a session file or --session, not both")
 			case cmd.Flags().Changed("session") && strict:
 				return errors.New("--strict is about session files: a database holds no damaged lines")
+			case cmd.Flags().Changed("session") && dialect.told != nil:
+				return errors.New("--dialect is about session files: a session in the database has its own (see convert)")
 			case cmd.Flags().Changed("session"):
 				return checkSession(cmd, id)
 			case len(args) == 0:
@@ -59,7 +62,7 @@ func (c *cli) fileCommand(use, short, long string, run func(*source) error) *cob
 					return run(s)
 				})
 			}
-			s, err := c.open(args[0], strict)
+			s, err := c.open(args[0], strict, dialect)
 			if err != nil {
 				return fileError(args[0], err)
 			}
@@ -68,12 +71,16 @@ func (c *cli) fileCommand(use, short, long string, run func(*source) error) *cob
 		},
 	}
 	sessionFlag(cmd, &id)
+	cmd.Flags().Var(&dialect, "dialect", "read a file by the rules of harness or coding-agent (default by its marks)")
 	cmd.Flags().BoolVar(&strict, "strict", false, "refuse a damaged file, as Pi does, instead of showing what can be read")
 	return cmd
 }
 
-func (c *cli) open(path string, strict bool) (*source, error) {
-	storage, err := jsonl.Open(c.ctx, path, jsonl.Options{Strict: strict})
+// open opens a session file, in the dialect that is asked for, or that its marks say:
+// the coding agent's where there are none, as at import.
+func (c *cli) open(path string, strict bool, dialect dialectFlag) (*source, error) {
+	o := jsonl.Options{Strict: strict, Dialect: dialect.or(eventlog.CodingAgent), Detect: dialect.told == nil}
+	storage, err := jsonl.Open(c.ctx, path, o)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, eventlog.Errorf(eventlog.NotFound, "%s: no such file", path)
@@ -117,6 +124,8 @@ func (s *source) fields() []js.Member {
 		field("cwd", js.Text(s.meta.CWD)),
 		field("parentSession", s.meta.ParentSession.Value()),
 		field("metadata", orNull(s.meta.Metadata)),
+		field("dialect", js.Text(s.meta.Dialect.String())),
+		field("dialectBasis", js.Text(basis(s.meta))),
 		field("file", optional(s.path)),
 		field("database", optional(s.database)),
 	}
@@ -125,8 +134,9 @@ func (s *source) fields() []js.Member {
 // sessionShape documents [source.json] and what stands beside it in each answer.
 const sessionShape = `
   "session": {"id", "name" (or null), "createdAt", "cwd", "parentSession" (or
-             null), "metadata" (or null), "file" (or null), "database" (the
-             file of a session in the database, or null)}
+             null), "metadata" (or null), "dialect" (harness or coding-agent),
+             "dialectBasis" (what decided it), "file" (or null), "database"
+             (the file of a session in the database, or null)}
   "damage":  [{"line", "offset", "length", "reason"}], lines that could not be
              read: number in the file, byte range, why`
 

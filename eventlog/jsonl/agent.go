@@ -364,13 +364,13 @@ func (o Options) detected(header string, read func() (Contents, error)) Options 
 	if !detect {
 		return o
 	}
+	var t eventlog.Detector
 	if c, err := read(); err == nil {
-		var told *eventlog.Dialect
-		if o.Dialect != eventlog.CodingAgent {
-			told = &o.Dialect
+		for _, e := range c.Entries {
+			t.Observe(e)
 		}
-		o.Dialect, o.basis = eventlog.DialectOf(c.Entries, told)
 	}
+	o.Dialect, o.basis = t.Result(o.Dialect)
 	return o
 }
 

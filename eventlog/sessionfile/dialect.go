@@ -12,9 +12,5 @@ func (f *Reader) Dialect(told *eventlog.Dialect) (eventlog.Dialect, string) {
 	if f.header.Format == V4 {
 		return eventlog.Harness, "a file of version 4"
 	}
-	d, basis, ok := f.detector.Result()
-	if !ok {
-		basis = "no mark of either: the coding agent writes the files"
-	}
-	return d, basis
+	return f.detector.Result(eventlog.CodingAgent)
 }

@@ -30,6 +30,27 @@ func Backend() conformance.Backend {
 			return repo.(verified).Add(ctx, c.Metadata, c.Entries)
 		},
 		Header: backends.ReadHeader,
+		Agent: &conformance.AgentBackend{
+			New: func(dir string, source eventlog.Source) (eventlog.Repo, error) {
+				s, err := sqlitestore.Open(context.Background(), filepath.Join(dir, "sessions.db"), sqlitestore.Options{Source: source, Synchronous: sqlitestore.Normal})
+				return verified{s}, err
+			},
+			Load: func(ctx context.Context, repo eventlog.Repo, _, name string, file []byte, source eventlog.Source) (*eventlog.Session, error) {
+				c, err := backends.ReadAgent(name, file, source)
+				if err != nil {
+					return nil, err
+				}
+				s := repo.(verified)
+				if err := s.Delete(ctx, c.Metadata); err != nil {
+					return nil, err
+				}
+				if err := s.Restore(ctx, c.Metadata.ID); err != nil {
+					return nil, err
+				}
+				return s.Add(ctx, c.Metadata, c.Entries)
+			},
+			Inspect: backends.InspectAgent,
+		},
 	}
 }
 
