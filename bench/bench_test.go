@@ -104,6 +104,7 @@ func TestEveryShapeIsMeasured(t *testing.T) {
 func TestTheBackendsAreMeasuredAlike(t *testing.T) {
 	c := small(t)
 	c.Shapes, c.Sizes = []string{"realistic"}, []int{200}
+	c.Backends = []backend.Backend{backend.SQLite(), backend.JSONL(), backend.Memory()}
 	r, err := bench.Run(ctx, c)
 	require.NoError(t, err)
 	sqlite, jsonl, memory := figures(r, "sqlite"), figures(r, "jsonl"), figures(r, "memory")
@@ -192,6 +193,22 @@ func TestProgressCountsEveryStep(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "memory chain 100: build", steps[0])
 	assert.Contains(t, steps, "memory realistic 100: append-8-writers")
+}
+
+func TestARunThatIsBrokenOffHasKeptWhatItMeasured(t *testing.T) {
+	cancelled, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := small(t)
+	c.Backends, c.Shapes, c.Operations = []backend.Backend{backend.Memory()}, []string{"chain"}, []string{"branch"}
+	var kept []string
+	c.Keep = func(r *bench.Result) error {
+		kept = figures(r, "memory")
+		cancel()
+		return nil
+	}
+	_, err := bench.Run(cancelled, c)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, []string{"branch chain 100", "build chain 100"}, kept)
 }
 
 func TestAWrongConfigurationIsRefusedWithEveryReason(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog"
 )
 
-// Config says what is measured. Its zero value measures this module's backends
-// on small trees.
+// Config says what is measured. Its zero value measures this module's store on
+// small trees.
 type Config struct {
 	// Seed draws the trees and chooses the entries. 0 is a seed like any other.
 	Seed uint64
@@ -20,11 +20,12 @@ type Config struct {
 	// Shapes are names of shapes; none is chain, comb and realistic.
 	Shapes []string
 
-	// Sizes are numbers of entries; none is 1,000 and 10,000.
+	// Sizes are numbers of entries; none is 1,000, 2,000, 5,000 and
+	// 10,000.
 	Sizes []int
 
 	// Backends are measured each by itself beside its limit; those in processes of
-	// their own beside the first. None is SQLite, JSONL and memory.
+	// their own beside the first. None is SQLite.
 	Backends []backend.Backend
 
 	// Operations are patterns for the names of operations, as of [path.Match]; none
@@ -50,6 +51,11 @@ type Config struct {
 
 	// Progress is told before each step, if it is there.
 	Progress func(Progress)
+
+	// Keep is given the result so far each time a tree has been measured, if it is
+	// there: a run that is broken off has not been for nothing. An error ends the
+	// run.
+	Keep func(*Result) error
 }
 
 // Progress is how far a run has come.
@@ -67,10 +73,10 @@ func (c Config) complete() (Config, error) {
 		c.Shapes = []string{"chain", "comb", "realistic"}
 	}
 	if len(c.Sizes) == 0 {
-		c.Sizes = []int{1_000, 10_000}
+		c.Sizes = []int{1_000, 2_000, 5_000, 10_000}
 	}
 	if len(c.Backends) == 0 {
-		c.Backends = []backend.Backend{backend.SQLite(), backend.JSONL(), backend.Memory()}
+		c.Backends = []backend.Backend{backend.SQLite()}
 	}
 	if c.Effort == 0 {
 		c.Effort = 1

@@ -2,8 +2,11 @@ package bench
 
 import "github.com/sessiontree/sessiontree/bench/stats"
 
+// fewestSizes are needed for a slope that means anything.
+const fewestSizes = 4
+
 // growth fits an exponent for each operation, backend and shape that was
-// measured at two sizes or more. An operation that reads or writes many entries
+// measured at four sizes or more. An operation that reads or writes many entries
 // is held against their number; another against the size of the tree.
 func growth(rows []Row) []Growth {
 	type key struct{ operation, backend, shape string }
@@ -31,6 +34,9 @@ func growth(rows []Row) []Growth {
 				continue
 			}
 			x, y = append(x, float64(r.Size)), append(y, r.Value.Median)
+		}
+		if len(g.Sizes) < fewestSizes {
+			continue
 		}
 		var ok bool
 		if g.Exponent, ok = stats.Exponent(x, y); ok {

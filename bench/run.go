@@ -39,9 +39,14 @@ func Run(ctx context.Context, c Config) (_ *Result, err error) {
 			return nil, err
 		}
 		r.Rows = append(r.Rows, rows...)
+		r.Growth = growth(r.Rows)
+		r.Duration = time.Since(r.Started)
+		if c.Keep != nil {
+			if err := c.Keep(r); err != nil {
+				return nil, err
+			}
+		}
 	}
-	r.Growth = growth(r.Rows)
-	r.Duration = time.Since(r.Started)
 	return r, nil
 }
 

@@ -78,14 +78,14 @@ func (c *cli) benchCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.shapes, "shapes", nil, "shapes of trees (default chain,comb,realistic): "+strings.Join(treeshape.Names(), ", "))
-	flags.StringSliceVar(&f.sizes, "sizes", nil, "entries in a tree (default 1k,10k), as many as one likes, such as 1k,10k,100k,1M")
-	flags.StringSliceVar(&f.backends, "backends", nil, "backends (default sqlite,jsonl,memory)")
+	flags.StringSliceVar(&f.sizes, "sizes", nil, "entries in a tree (default 1k,2k,5k,10k), such as 1k,10k,100k,1M; growth is fitted over four or more")
+	flags.StringSliceVar(&f.backends, "backends", nil, "backends (default sqlite): sqlite, jsonl, memory; bare-sql and bare-file are the limits")
 	flags.StringSliceVar(&f.operations, "ops", nil, "operations, or patterns such as append*: "+strings.Join(bench.OperationNames(), ", "))
 	flags.Uint64Var(&f.seed, "seed", 1, "draws the trees and chooses the entries")
 	flags.Float64Var(&f.effort, "effort", 1, "how many samples to take, in parts of the usual number")
 	flags.StringVar(&f.dir, "dir", "", "a folder on the disk that is to be measured (default the system's for temporary files)")
 	flags.StringVar(&f.html, "html", "", "write a page with plots to this file")
-	flags.StringVar(&f.out, "out", "", "write the result, as of --json, to this file")
+	flags.StringVar(&f.out, "out", "", "write the result, as of --json, to this file, as far as it has come")
 	cmd.AddCommand(c.benchGenCommand(), c.benchCompareCommand(), c.benchCheckCommand(), c.benchServeCommand())
 	return cmd
 }
@@ -136,15 +136,15 @@ func serveCommand(name string) []string {
 
 func (c *cli) bench(config bench.Config, f benchFlags) error {
 	config.Progress = c.progress()
+	if f.out != "" {
+		config.Keep = func(r *bench.Result) error {
+			return writeFile(f.out, func(w io.Writer) error { return encode(w, r) })
+		}
+	}
 	result, err := bench.Run(c.ctx, config)
 	c.progressDone()
 	if err != nil {
 		return err
-	}
-	if f.out != "" {
-		if err := writeFile(f.out, func(w io.Writer) error { return encode(w, result) }); err != nil {
-			return err
-		}
 	}
 	if f.html != "" {
 		if err := writeFile(f.html, func(w io.Writer) error { return report.HTML(w, result) }); err != nil {
