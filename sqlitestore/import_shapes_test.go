@@ -1,6 +1,7 @@
 package sqlitestore_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -256,4 +259,66 @@ func TestReport_H10_ASecondRunIsClean(t *testing.T) {
 			require.Empty(t, r.Problems)
 		}
 	}
+}
+
+// folder writes sessions of two entries each, and gives their paths.
+func folder(t *testing.T, n int) (paths []string) {
+	dir := t.TempDir()
+	for i := range n {
+		path := filepath.Join(dir, fmt.Sprintf("%03d.jsonl", i))
+		write(t, path, header(fmt.Sprint("s", i), "")+line("a", "", "1")+line("b", "a", "2"))
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// An import that was stopped goes on where it was.
+func TestAnImportThatWasStoppedGoesOn(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	paths := folder(t, 200)
+	stopped, stop := context.WithCancel(ctx)
+	done := 0
+	err := s.Import(stopped, paths, sqlitestore.ImportOptions{}, func(r sqlitestore.FileResult) {
+		require.NoError(t, r.Err)
+		if done++; done == 20 {
+			stop()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	counts := map[sqlitestore.Outcome]int{}
+	for _, r := range importAll(t, s, sqlitestore.ImportOptions{}, paths...) {
+		require.NoError(t, r.Err)
+		counts[r.Outcome]++
+	}
+	assert.Equal(t, 200, counts[sqlitestore.Imported]+counts[sqlitestore.Unchanged])
+	assert.GreaterOrEqual(t, counts[sqlitestore.Unchanged], 20, "what was told is there")
+	assert.Greater(t, counts[sqlitestore.Imported], 0, "it was stopped")
+	listed, err := s.List(ctx, "")
+	require.NoError(t, err)
+	assert.Len(t, listed, 200)
+}
+
+// Two imports of one folder at a time take each session once.
+func TestTwoImportsAtATime(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "sessions.db")
+	a := sqlitestoretest.OpenAt(t, db, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	b, err := sqlitestore.Open(ctx, db, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	require.NoError(t, err)
+	paths := folder(t, 150)
+	var running sync.WaitGroup
+	var entries atomic.Int64
+	for _, s := range []*sqlitestore.Store{a, b} {
+		running.Go(func() {
+			assert.NoError(t, s.Import(ctx, paths, sqlitestore.ImportOptions{}, func(r sqlitestore.FileResult) {
+				assert.NoError(t, r.Err)
+				entries.Add(int64(r.Entries))
+			}))
+		})
+	}
+	running.Wait()
+	require.NoError(t, b.Close(ctx))
+	assert.Equal(t, int64(300), entries.Load())
+	listed, err := a.List(ctx, "")
+	require.NoError(t, err)
+	assert.Len(t, listed, 150)
 }
