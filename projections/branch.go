@@ -98,7 +98,7 @@ func (b Branch) Apply(ctx context.Context, tx *Tx, events []Event) error {
 		}
 	}
 	for _, h := range heads {
-		if err := h.write(ctx, tx); err != nil {
+		if err := h.Write(ctx, tx); err != nil {
 			return err
 		}
 	}
@@ -106,8 +106,9 @@ func (b Branch) Apply(ctx context.Context, tx *Tx, events []Event) error {
 }
 
 // ApplyTo is Apply for events of one session whose head the caller read in this
-// transaction. It makes head current.
+// transaction. It makes head current, but does not write it.
 func (b Branch) ApplyTo(ctx context.Context, tx *Tx, h *Head, events []Event) error {
+	defer h.endBatch()
 	first := slices.IndexFunc(events, func(e Event) bool { return e.N > 0 })
 	if first >= 0 {
 		last := first
@@ -131,7 +132,7 @@ func (b Branch) ApplyTo(ctx context.Context, tx *Tx, h *Head, events []Event) er
 			return err
 		}
 	}
-	return h.write(ctx, tx)
+	return nil
 }
 
 // applySession applies an event of a session itself.
@@ -166,7 +167,7 @@ func (b Branch) RebuildSession(ctx context.Context, tx *Tx, session int64) error
 		return err
 	}
 	h := &Head{session: session, dialect: d, lastSeq: created}
-	if err := h.write(ctx, tx); err != nil {
+	if err := h.Write(ctx, tx); err != nil {
 		return err
 	}
 	for more := true; more; {
@@ -185,6 +186,9 @@ func (b Branch) RebuildSession(ctx context.Context, tx *Tx, session int64) error
 			events[i].readAs(d)
 		}
 		if err := b.ApplyTo(ctx, tx, h, events); err != nil {
+			return err
+		}
+		if err := h.Write(ctx, tx); err != nil {
 			return err
 		}
 	}
@@ -229,7 +233,7 @@ func (h *Head) moveLast(ctx context.Context, tx *Tx) error {
 	if err := h.move(ctx, tx, Event{Seq: seq, Entry: eventlog.MoveOf(js.Trusted(payload).Get("targetId"))}); err != nil {
 		return err
 	}
-	return h.write(ctx, tx)
+	return h.Write(ctx, tx)
 }
 
 // move applies a move of the leaf that is no entry.
@@ -349,8 +353,12 @@ func (h *Head) Hash() []byte { return h.hash }
 // Session is the session's key.
 func (h *Head) Session() int64 { return h.session }
 
-func (h *Head) write(ctx context.Context, tx *Tx) error {
-	h.expecting, h.placed, h.segments = false, nil, nil
+// endBatch forgets what was known of the batch that was applied.
+func (h *Head) endBatch() { h.expecting, h.placed, h.segments = false, nil, nil }
+
+// Write writes the session's row.
+func (h *Head) Write(ctx context.Context, tx *Tx) error {
+	h.endBatch()
 	there := h.leafAt.segment != 0
 	_, err := tx.Exec(ctx, `INSERT INTO heads (session, leaf, leaf_n, segment, n, last_seq, name_seq, irregular, messages, cached, uncached, total, cost, fault, users, assistants, tool_calls, tool_results, input, output, cache_read, cache_write, settings, hash)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)

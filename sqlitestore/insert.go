@@ -90,7 +90,12 @@ func (s *Store) insert(v *view, entries []eventlog.Entry, checked bool) error {
 	if v.head == nil {
 		return nil
 	}
-	return branchStep(func() error { return s.branch.ApplyTo(v.ctx, v.tx, v.head, events) })
+	return branchStep(func() error {
+		if err := s.branch.ApplyTo(v.ctx, v.tx, v.head, events); err != nil {
+			return err
+		}
+		return s.writer.tips.change(v.ctx, v.tx, v.head)
+	})
 }
 
 // lastSeq is the seq of the session's last event, 0 where no move asks for it.

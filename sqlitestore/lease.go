@@ -181,6 +181,11 @@ func (s *Storage) fence(ctx context.Context, tx *projections.Tx, mine *Lease) er
 }
 
 func (s *Store) fence(ctx context.Context, tx *projections.Tx, session int64, id string, mine *Lease) error {
+	if mine == nil {
+		if free, err := s.writer.tips.nobodyLeases(ctx, tx); err != nil || free {
+			return err
+		}
+	}
 	held, err := readLease(ctx, tx, session)
 	if err != nil || held.token == 0 && mine == nil {
 		return err

@@ -130,11 +130,21 @@ func (s *Store) branchWorks() {
 
 // update writes, with the branch views current before and after if they can be.
 func (s *Store) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	return s.inLockstep(ctx, request{run: f})
+}
+
+// append is update for what only appends to sessions that are there: it may take
+// heads from, and leave them to, other appends (see [tips]).
+func (s *Store) append(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
+	return s.inLockstep(ctx, request{run: f, appends: true})
+}
+
+func (s *Store) inLockstep(ctx context.Context, r request) error {
 	if s.writer == nil {
 		return s.readOnly()
 	}
 	for {
-		err := s.writer.updateWithViews(ctx, f)
+		err := s.writer.do(&request{ctx: ctx, run: r.run, appends: r.appends, views: true})
 		if s.noteBranch(ctx, err) {
 			continue // without it, this time
 		}
@@ -149,6 +159,9 @@ func (s *Store) update(ctx context.Context, f func(ctx context.Context, tx *proj
 // append to views that are behind would take a leaf and a count that are not so.
 // Views that a newer program wrote are that program's to keep.
 func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
+	if s.writer.tips.current && s.lockstep.writersApply() {
+		return nil
+	}
 	c, err := projections.ReadCheckpoint(ctx, tx, s.branch.Name())
 	if err != nil {
 		return err
@@ -168,6 +181,7 @@ func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
 	if s.branchFault() != nil {
 		s.branchWorks()
 	}
+	s.writer.tips.current = s.writer.tips.known
 	return nil
 }
 

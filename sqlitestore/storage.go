@@ -76,7 +76,7 @@ func (s *Storage) update(ctx context.Context, f func(ctx context.Context, tx *pr
 	if err := s.check(); err != nil {
 		return err
 	}
-	return s.store.update(ctx, f)
+	return s.store.append(ctx, f)
 }
 
 func (s *Store) readOnly() error {
@@ -103,13 +103,14 @@ func (s *Store) settle(ctx context.Context, tx *projections.Tx) error {
 // view is a session inside a write transaction: an [eventlog.View].
 type view struct {
 	*logView
+	tips     *tips
 	lockstep bool              // the tip is asked of the branch views
 	head     *projections.Head // once Tip has read it, in lockstep
 	tip      eventlog.Head     // likewise
 }
 
 func (s *Store) view(ctx context.Context, tx *projections.Tx, session int64, d eventlog.Dialect) *view {
-	return &view{logView: &logView{ctx, tx, session, d}, lockstep: !s.lockstep.off}
+	return &view{logView: &logView{ctx, tx, session, d}, tips: &s.writer.tips, lockstep: !s.lockstep.off}
 }
 
 // Tip implements [eventlog.View]. It fails with [eventlog.ErrNotFound] when the
@@ -124,7 +125,7 @@ func (v *view) Tip() (tip eventlog.Head, err error) {
 }
 
 func (v *view) readHead() error {
-	h, err := projections.ReadHead(v.ctx, v.tx, v.key)
+	h, err := v.tips.head(v.ctx, v.tx, v.key)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ type writer struct {
 	// before the first of them, and behind the last.
 	bringUp, settle func(ctx context.Context, tx *projections.Tx) error
 
+	tips  tips
+	begun bool // tips are those of this transaction
+
 	mu      sync.Mutex
 	queue   []*request
 	leading bool // somebody commits now
@@ -44,8 +47,9 @@ type request struct {
 	lead chan struct{} // closed when the request is to lead the next commit
 	err  error
 
-	views    bool      // needs the branch views current, and keeps them so
 	alone    bool      // runs by itself, outside of a transaction
+	views    bool      // needs the branch views current, and keeps them so
+	appends  bool      // changes nothing but sessions' logs: see tips
 	lazy     bool      // may be lost with the power: it can be made again
 	deadline time.Time // until when it waits for another process' lock
 	panicked any       // what run panicked with: the caller's own, given back to it
@@ -73,11 +77,6 @@ func newWriter(ctx context.Context, d *database, o Options) (*writer, error) {
 // turn has come the write is carried out.
 func (w *writer) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
 	return w.do(&request{ctx: ctx, run: f})
-}
-
-// updateWithViews is update with the branch views current before and after f.
-func (w *writer) updateWithViews(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
-	return w.do(&request{ctx: ctx, run: f, views: true})
 }
 
 // updateLazily is update for what can be made again: the commit does not wait for
@@ -250,11 +249,14 @@ func (w *writer) transact(group []*request, apart bool) error {
 	if err := w.begin(group); err != nil {
 		return err
 	}
+	w.begun = false
 	if err := w.run(group, apart); err != nil {
+		w.tips.forget()
 		w.rollback()
 		return w.db.mapError("cannot write", err)
 	}
 	if _, err := w.tx.Exec(context.Background(), "COMMIT"); err != nil {
+		w.tips.forget()
 		w.rollback()
 		return w.db.mapError("cannot commit", err)
 	}
@@ -266,6 +268,9 @@ func (w *writer) transact(group []*request, apart bool) error {
 func (w *writer) run(group []*request, apart bool) error {
 	ctx, views := context.Background(), false
 	for _, r := range group {
+		if err := w.prepareTips(ctx, r, apart); err != nil {
+			return err
+		}
 		if r.views && !views {
 			if err := w.bringUp(ctx, w.tx); err != nil {
 				return err
@@ -280,10 +285,32 @@ func (w *writer) run(group []*request, apart bool) error {
 			return err
 		}
 	}
+	if err := w.tips.write(ctx, w.tx); err != nil {
+		return err
+	}
 	if !views {
 		return nil
 	}
 	return w.settle(ctx, w.tx)
+}
+
+// prepareTips gives a request that appends what the ones before it knew, and drops
+// that for another. With failures kept apart a head may be of what was undone.
+func (w *writer) prepareTips(ctx context.Context, r *request, apart bool) error {
+	switch {
+	case r.lazy: // asynchronous views: nothing that an append reads
+		return w.tips.write(ctx, w.tx)
+	case apart || !r.appends:
+		err := w.tips.write(ctx, w.tx)
+		w.tips.forget()
+		return err
+	case !w.begun:
+		w.begun = true
+		return w.tips.begin(ctx, w.tx)
+	case !w.tips.known: // another kind of write came before it in this transaction
+		return w.tips.begin(ctx, w.tx)
+	}
+	return nil
 }
 
 // carryOutApart runs the request behind a savepoint: what it wrote is undone if it
