@@ -37,6 +37,7 @@ type bed struct {
 	rng      *rand.Rand
 	fresh    int // counts names
 	rows     []Row
+	notRun   []NotRun
 }
 
 // contender is a store on a bed.
@@ -86,6 +87,10 @@ func (b *bed) add(ctx context.Context, of backend.Backend, limit bool) error {
 	}
 	b.stores = append(b.stores, c)
 	_, err = c.do(ctx, backend.Request{Op: backend.Create, Session: mainSession})
+	if unsupported(err) {
+		b.leaveOut(c, "create", b.shape.Name, b.size, err)
+		return nil
+	}
 	return err
 }
 

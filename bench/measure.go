@@ -64,6 +64,7 @@ func (m *measurement) ask(ctx context.Context, c *contender, r backend.Request) 
 	reply, err := c.do(ctx, r)
 	if errors.Is(err, errors.ErrUnsupported) {
 		m.missing[c] = true
+		m.leaveOut(c, m.operation, m.shape.Name, m.size, err)
 		return nil
 	}
 	if err == nil {
@@ -95,10 +96,10 @@ func (m *measurement) samples(c *contender) (samples []float64, entries float64)
 	return samples, entries
 }
 
-// done makes a row of the samples of each store.
+// done makes a row of the samples of each store that did all that it was asked.
 func (m *measurement) done() {
 	for _, c := range m.stores {
-		if c.limit || len(m.replies[c]) == 0 {
+		if c.limit || m.missing[c] || len(m.replies[c]) == 0 {
 			continue
 		}
 		r := Row{Operation: m.operation, Backend: c.Name, Shape: m.shape.Name, Size: m.size, Unit: m.unit}

@@ -28,7 +28,12 @@ func (b *bed) combLevels(ctx context.Context) error {
 			if c.limit {
 				continue
 			}
-			if err := b.combOf(ctx, c, levels); err != nil {
+			err := b.combOf(ctx, c, levels)
+			if unsupported(err) {
+				b.leaveOut(c, "comb-level", "comb", levels, err)
+				continue
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -151,7 +156,16 @@ func (b *bed) list(ctx context.Context) error {
 			continue
 		}
 		lists.stores = append(lists.stores, l)
-		if err := l.fillWithSessions(ctx, b.config.Sessions, b.someMessages(2)); err != nil {
+		err = l.fillWithSessions(ctx, b.config.Sessions, b.someMessages(2))
+		if unsupported(err) {
+			b.leaveOut(l, "list", b.shape.Name, b.config.Sessions, err)
+			lists.stores = lists.stores[:len(lists.stores)-1]
+			if err := l.store.Close(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -170,7 +184,7 @@ func (b *bed) list(ctx context.Context) error {
 		}
 		m.done()
 	}
-	b.rows = append(b.rows, lists.rows...)
+	b.rows, b.notRun = append(b.rows, lists.rows...), append(b.notRun, lists.notRun...)
 	return nil
 }
 

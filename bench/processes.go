@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ func (b *bed) outside(ctx context.Context, m *measurement, rounds int, f func(c 
 			reply, err := f(c)
 			if unsupported(err) {
 				m.missing[c] = true
+				b.leaveOut(c, m.operation, m.shape.Name, m.size, err)
 				continue
 			}
 			if err != nil {
@@ -125,7 +127,7 @@ func (b *bed) twoProcesses(ctx context.Context) error {
 			defer stores[i].Close(ctx)
 			// Open the session before the clock runs.
 			if _, err := stores[i].Do(ctx, backend.Request{Op: backend.Append, Session: mainSession, Lines: b.someMessages(1)}); err != nil {
-				return backend.Reply{}, errUnsupported // one writer at a time
+				return backend.Reply{}, errors.Join(errUnsupported, err) // one writer at a time
 			}
 		}
 		var replies [2]backend.Reply

@@ -16,6 +16,17 @@ type Result struct {
 	Duration time.Duration       `json:"duration"` // nanoseconds
 	Rows     []Row               `json:"rows"`
 	Growth   []Growth            `json:"growth"`
+	NotRun   []NotRun            `json:"notRun,omitempty"`
+}
+
+// NotRun is what was not measured of a backend, and why: an operation on a tree,
+// and what follows from it for the same reason, or everything.
+type NotRun struct {
+	Backend   string `json:"backend"`
+	Operation string `json:"operation,omitempty"` // "" is everything
+	Shape     string `json:"shape,omitempty"`
+	Size      int    `json:"size,omitempty"`
+	Reason    string `json:"reason"`
 }
 
 // Unit is what a figure counts.

@@ -28,17 +28,18 @@ func Run(ctx context.Context, c Config) (_ *Result, err error) {
 	if r.Machine, err = machine.Look(ctx, dir); err != nil {
 		return nil, err
 	}
+	c.Backends, r.NotRun = present(c.Backends)
 	plans := c.plans()
 	steps := progress{tell: c.Progress}
 	for _, p := range plans {
 		steps.total += p.steps()
 	}
 	for i, p := range plans {
-		rows, err := p.run(ctx, filepath.Join(dir, fmt.Sprint(i)), &steps)
+		rows, notRun, err := p.run(ctx, filepath.Join(dir, fmt.Sprint(i)), &steps)
 		if err != nil {
 			return nil, err
 		}
-		r.Rows = append(r.Rows, rows...)
+		r.Rows, r.NotRun = append(r.Rows, rows...), append(r.NotRun, notRun...)
 		r.Growth = growth(r.Rows)
 		r.Duration = time.Since(r.Started)
 		if c.Keep != nil {
@@ -86,7 +87,10 @@ func (c Config) groups() [][]backend.Backend {
 			groups = append(groups, []backend.Backend{b})
 		}
 	}
-	if len(groups) == 0 {
+	switch {
+	case len(c.Backends) == 0:
+		return nil
+	case len(groups) == 0:
 		return [][]backend.Backend{others}
 	}
 	groups[0] = append(groups[0], others...)
@@ -125,21 +129,21 @@ func (c Config) plans() []plan {
 
 func (p plan) steps() int { return 1 + len(p.operations) }
 
-func (p plan) run(ctx context.Context, dir string, steps *progress) ([]Row, error) {
+func (p plan) run(ctx context.Context, dir string, steps *progress) ([]Row, []NotRun, error) {
 	defer os.RemoveAll(dir)
 	where := fmt.Sprintf("%s %s %d", p.subjects[0].Name, p.shape.Name, p.size)
 	steps.step("%s: build", where)
 	b, err := newBed(ctx, p, dir)
 	if err != nil {
-		return nil, fmt.Errorf("%s: build: %w", where, err)
+		return nil, nil, fmt.Errorf("%s: build: %w", where, err)
 	}
 	defer b.close(context.WithoutCancel(ctx))
 	for _, o := range p.operations {
 		steps.step("%s: %s", where, o.name)
 		b.settle(o.name)
 		if err := o.run(b, ctx); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", where, o.name, err)
+			return nil, nil, fmt.Errorf("%s: %s: %w", where, o.name, err)
 		}
 	}
-	return b.rows, nil
+	return b.rows, b.notRun, nil
 }

@@ -156,24 +156,36 @@ func (b *bed) move(ctx context.Context) error {
 		if c.limit {
 			continue
 		}
-		plain := b.name()
-		if _, err := c.do(ctx, backend.Request{Op: backend.Create, Session: plain}); err != nil {
+		err := b.moveOf(ctx, c)
+		if unsupported(err) {
+			b.leaveOut(c, "move", b.shape.Name, b.size, err)
+			continue
+		}
+		if err != nil {
 			return err
 		}
-		r := Row{Operation: "move", Backend: c.Name, Shape: b.shape.Name, Size: b.size, Unit: Nanos, Against: "append"}
-		for range b.config.samples(singleAppends) {
-			moved, err := c.do(ctx, backend.Request{Op: backend.Move, Session: mainSession, Entry: b.anywhere()})
-			if err != nil {
-				return err
-			}
-			appended, err := c.do(ctx, backend.Request{Op: backend.Append, Session: plain, Lines: b.someMessages(1)})
-			if err != nil {
-				return err
-			}
-			r.Samples, r.Limit = append(r.Samples, float64(moved.Nanos)), append(r.Limit, float64(appended.Nanos))
-		}
-		b.row(r)
 	}
+	return nil
+}
+
+func (b *bed) moveOf(ctx context.Context, c *contender) error {
+	plain := b.name()
+	if _, err := c.do(ctx, backend.Request{Op: backend.Create, Session: plain}); err != nil {
+		return err
+	}
+	r := Row{Operation: "move", Backend: c.Name, Shape: b.shape.Name, Size: b.size, Unit: Nanos, Against: "append"}
+	for range b.config.samples(singleAppends) {
+		moved, err := c.do(ctx, backend.Request{Op: backend.Move, Session: mainSession, Entry: b.anywhere()})
+		if err != nil {
+			return err
+		}
+		appended, err := c.do(ctx, backend.Request{Op: backend.Append, Session: plain, Lines: b.someMessages(1)})
+		if err != nil {
+			return err
+		}
+		r.Samples, r.Limit = append(r.Samples, float64(moved.Nanos)), append(r.Limit, float64(appended.Nanos))
+	}
+	b.row(r)
 	return nil
 }
 

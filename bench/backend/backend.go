@@ -79,7 +79,8 @@ type Reply struct {
 	Leaf string `json:"leaf,omitempty"`
 	// Tables are the bytes of each table and index, of Size.
 	Tables map[string]int64 `json:"tables,omitempty"`
-	// Error is why it failed, of a process. "unsupported" is [errors.ErrUnsupported].
+	// Error is why it failed, of a process. "unsupported" is [errors.ErrUnsupported],
+	// "unsupported: " and a reason a [NotRun].
 	Error string `json:"error,omitempty"`
 }
 
@@ -119,12 +120,24 @@ type Backend struct {
 	// Ours says that this module's targets are for this backend.
 	Ours bool
 
+	// Missing is why it cannot be opened here, "" if it can: then it is left out of a
+	// run, which says so.
+	Missing string
+
 	// Views are what Rebuild makes anew.
 	Views []string
 
 	// Open opens the store in the folder dir, or makes it.
 	Open func(ctx context.Context, dir string, o Options) (Store, error)
 }
+
+// NotRun is why a store does not do what it could be asked: what is beyond its
+// size, say. It is an [errors.ErrUnsupported] that a report tells of.
+type NotRun struct{ Reason string }
+
+func (n *NotRun) Error() string { return "not run: " + n.Reason }
+
+func (n *NotRun) Unwrap() error { return errors.ErrUnsupported }
 
 // unsupported says whether err is of something that a store does not have.
 func unsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }

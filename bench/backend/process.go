@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 )
 
@@ -72,11 +73,13 @@ func (p *process) Do(ctx context.Context, r Request) (reply Reply, err error) {
 	if err := json.Unmarshal(answer, &reply); err != nil {
 		return reply, fmt.Errorf("%s answered %s with no reply: %w", p.cmd.Path, r.Op, err)
 	}
-	switch reply.Error {
-	case "":
+	switch reason, notRun := strings.CutPrefix(reply.Error, unsupportedText+": "); {
+	case reply.Error == "":
 		return reply, nil
-	case unsupportedText:
+	case reply.Error == unsupportedText:
 		return reply, errors.ErrUnsupported
+	case notRun:
+		return reply, &NotRun{reason}
 	}
 	return reply, fmt.Errorf("%s: %s: %s", p.cmd.Path, r.Op, reply.Error)
 }
@@ -124,13 +127,22 @@ func Serve(ctx context.Context, b Backend, in io.Reader, out io.Writer) (err err
 			reply, err = store.Do(ctx, r)
 		}
 		if err != nil {
-			reply = Reply{Error: err.Error()}
-			if unsupported(err) {
-				reply.Error = unsupportedText
-			}
+			reply = Reply{Error: errorText(err)}
 		}
 		if err := replies.Encode(reply); err != nil {
 			return err
 		}
 	}
+}
+
+// errorText is what a reply says of err.
+func errorText(err error) string {
+	var n *NotRun
+	switch {
+	case errors.As(err, &n):
+		return unsupportedText + ": " + n.Reason
+	case unsupported(err):
+		return unsupportedText
+	}
+	return err.Error()
 }

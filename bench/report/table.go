@@ -46,6 +46,9 @@ func Table(w io.Writer, r *bench.Result) error {
 		}
 		fmt.Fprintln(w)
 	}
+	for _, line := range Left(r) {
+		fmt.Fprintln(w, "not run: "+line)
+	}
 	if text := Overhead(r); text != "" {
 		fmt.Fprintln(w, text)
 	}
@@ -120,4 +123,27 @@ func newTable(w io.Writer, header ...any) *tablewriter.Table {
 	)
 	t.Header(header...)
 	return t
+}
+
+// Left says what was not measured, and why: a line for all trees on which the same
+// was not.
+func Left(r *bench.Result) []string {
+	var lines []string
+	trees := map[bench.NotRun][]string{}
+	for _, n := range r.NotRun {
+		of := bench.NotRun{Backend: n.Backend, Operation: n.Operation, Reason: n.Reason}
+		trees[of] = append(trees[of], fmt.Sprintf("%s of %s", n.Shape, size(n.Size)))
+	}
+	for _, n := range r.NotRun {
+		of := bench.NotRun{Backend: n.Backend, Operation: n.Operation, Reason: n.Reason}
+		switch on := trees[of]; {
+		case on == nil: // said
+		case n.Operation == "":
+			lines = append(lines, fmt.Sprintf("%s: %s", n.Backend, n.Reason))
+		default:
+			lines = append(lines, fmt.Sprintf("%s, %s on %s: %s", n.Backend, n.Operation, strings.Join(on, ", "), n.Reason))
+		}
+		delete(trees, of)
+	}
+	return lines
 }

@@ -22,7 +22,8 @@ const benchLong = `bench measures stores of session trees, on trees that it draw
 each operation takes, beside what is possible (the same bytes through bare SQL or
 a bare file, turn by turn), and how the cost grows with the size of the tree. It
 takes a minute or two; --sizes, --shapes, --backends and --ops ask for more or
-less. It touches no session: stores are made in temporary folders.
+less. It touches no session: stores are made in temporary folders. Other stores are
+measured beside ours with --backends sqlite,pi-sqlite,pi-jsonl: see "bench peers".
 
 "times the limit" is the median of many pairs, with the interval in which it lies
 with 95%; "quiet" is what the fastest tenth of both says, on a busy machine the
@@ -50,6 +51,8 @@ error. Times depend on the machine: compare two runs of one machine.
               "met": true, or missing}]
   "growth":   [{"operation", "backend", "shape", "sizes", "by": "size" or
               "entries", "exponent", "expected"}]
+  "notRun":   [{"backend", "operation", "shape", "size", "reason"}], missing if all
+              was; without an operation it is everything
 }
 An estimate is {"median", "low", "high"}.`
 
@@ -79,14 +82,14 @@ func (c *cli) benchCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.shapes, "shapes", nil, "shapes of trees (default chain,comb,realistic): "+strings.Join(treeshape.Names(), ", "))
 	flags.StringSliceVar(&f.sizes, "sizes", nil, "entries in a tree (default 1k,2k,5k,10k), such as 1k,10k,100k,1M; growth is fitted over four or more")
-	flags.StringSliceVar(&f.backends, "backends", nil, "backends (default sqlite): sqlite, jsonl, memory; bare-sql and bare-file are the limits")
+	flags.StringSliceVar(&f.backends, "backends", nil, "backends (default sqlite): sqlite, jsonl, memory; bare-sql and bare-file are the limits; of others, see \"bench peers\": "+strings.Join(peerNames(), ", "))
 	flags.StringSliceVar(&f.operations, "ops", nil, "operations, or patterns such as append*: "+strings.Join(bench.OperationNames(), ", "))
 	flags.Uint64Var(&f.seed, "seed", 1, "draws the trees and chooses the entries")
 	flags.Float64Var(&f.effort, "effort", 1, "how many samples to take, in parts of the usual number")
 	flags.StringVar(&f.dir, "dir", "", "a folder on the disk that is to be measured (default the system's for temporary files)")
 	flags.StringVar(&f.html, "html", "", "write a page with plots to this file")
 	flags.StringVar(&f.out, "out", "", "write the result, as of --json, to this file, as far as it has come")
-	cmd.AddCommand(c.benchGenCommand(), c.benchCompareCommand(), c.benchCheckCommand(), c.benchServeCommand())
+	cmd.AddCommand(c.benchGenCommand(), c.benchCompareCommand(), c.benchCheckCommand(), c.benchPeersCommand(), c.benchServeCommand())
 	return cmd
 }
 
@@ -100,7 +103,7 @@ func (f benchFlags) config() (bench.Config, error) {
 		config.Sizes = append(config.Sizes, n)
 	}
 	for _, name := range f.backends {
-		b, ok := backend.Find(name)
+		b, ok := findBackend(name)
 		if !ok {
 			return config, fmt.Errorf("there is no backend %q", name)
 		}

@@ -160,3 +160,29 @@ func TestBenchCompareHoldsTwoRunsAgainstEachOther(t *testing.T) {
 	assert.Contains(t, a.stderr, "page.html")
 	assert.Contains(t, a.stderr, "no result of a bench")
 }
+
+func TestBenchPeersSaysWhatIsInstalled(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // of Linux; elsewhere the peers may be there
+	a := ask("bench", "peers")
+	require.Equal(t, exitOK, a.code, a.stderr)
+	var r struct {
+		Folder string
+		Peers  []struct {
+			Name, Version string
+			Installed     bool
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(ask("bench", "peers", "--json").stdout), &r))
+	assert.Contains(t, a.stdout, r.Folder)
+	require.Len(t, r.Peers, 2)
+	for _, p := range r.Peers {
+		assert.Contains(t, a.stdout, p.Name)
+	}
+	if r.Peers[0].Installed {
+		t.Skip("the peers are installed in ", r.Folder)
+	}
+	missing := ask("bench", "--backends", "memory,pi-sqlite", "--sizes", "100", "--shapes", "chain", "--ops", "branch", "--effort", "0.01")
+	require.Equal(t, exitOK, missing.code, missing.stderr)
+	assert.Contains(t, missing.stdout, "not run: pi-sqlite: not installed: sessiontree bench peers install")
+	assert.Equal(t, exitUsage, ask("bench", "peers", "everything").code)
+}
