@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -77,4 +78,11 @@ func (t *Tx) Close() error {
 func (t *Tx) CloseConn() error {
 	t.Close()
 	return t.conn.Close()
+}
+
+// DiscardConn closes the statements and the connection, which does not go back to
+// its pool: it may be inside a transaction.
+func (t *Tx) DiscardConn() error {
+	t.Close()
+	return t.conn.Raw(func(any) error { return driver.ErrBadConn })
 }

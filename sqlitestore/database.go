@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -243,11 +244,14 @@ func connect(path string, conns int, parameters url.Values, pragmas ...string) *
 	if err != nil {
 		panic(err) // says that the parameters, which are ours, cannot be parsed
 	}
-	db := sql.OpenDB(connector)
+	db := sql.OpenDB(wrapConnector(connector))
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return sqlx.NewDb(db, "sqlite3") // sqlx's name for the kind of parameters
 }
+
+// wrapConnector is where tests put a driver that fails.
+var wrapConnector = func(c driver.Connector) driver.Connector { return c }
 
 // openReadOnly opens the database in the first way that works. Where writes are
 // in the WAL, SQLite needs shared memory beside it; where none are, nothing.

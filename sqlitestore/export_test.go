@@ -1,6 +1,10 @@
 package sqlitestore
 
-import "time"
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+)
 
 // CacheUse says how often the branch of a leaf was asked for, was kept, and could
 // be carried on; and how many bytes are kept.
@@ -24,4 +28,12 @@ func (s *Store) RetryBranch() {
 	s.lockstep.mu.Lock()
 	defer s.lockstep.mu.Unlock()
 	s.lockstep.until = time.Time{}
+}
+
+// OpenWith is Open with a driver of the test's own around SQLite's.
+func OpenWith(ctx context.Context, path string, o Options, wrap func(driver.Connector) driver.Connector) (*Store, error) {
+	plain := wrapConnector
+	wrapConnector = wrap
+	defer func() { wrapConnector = plain }()
+	return Open(ctx, path, o)
 }

@@ -68,9 +68,10 @@ func (s *Store) Lease(ctx context.Context, m eventlog.Metadata, holder string, t
 	}
 	l := &Lease{Session: m.ID, Holder: holder, store: s, storage: st}
 	err = s.writeLease(ctx, func(ctx context.Context, tx *projections.Tx) error {
-		if h, err := projections.ReadHead(ctx, tx, st.key); err != nil {
+		var one int
+		if there, err := tx.Row(ctx, "SELECT 1 FROM sessions WHERE key = ?", []any{st.key}, &one); err != nil {
 			return err
-		} else if h == nil {
+		} else if !there {
 			return st.deleted()
 		}
 		now := s.now()

@@ -180,8 +180,13 @@ func (s *Store) read(ctx context.Context, f func(tx *projections.Tx) error) erro
 		if _, err := tx.Exec(context.WithoutCancel(ctx), "BEGIN"); err != nil {
 			return true, err
 		}
-		// The end of a read does not depend on the caller's patience.
-		defer tx.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+		defer func() {
+			// The end of a read does not depend on the caller's patience. One that fails
+			// leaves who knows what: the connection must not go back.
+			if _, rollback := tx.Exec(context.WithoutCancel(ctx), "ROLLBACK"); rollback != nil {
+				broken = true
+			}
+		}()
 		return false, f(tx)
 	})
 }
@@ -213,7 +218,7 @@ func (s *Store) withReader(ctx context.Context, f func(tx *projections.Tx) (brok
 	}
 	broken, err := f(tx)
 	if broken {
-		tx.CloseConn()
+		tx.DiscardConn()
 		tx = nil
 	}
 	if err != nil && ctx.Err() != nil {

@@ -385,13 +385,20 @@ var errWaited = errors.New("another process writes")
 // begin starts the transaction. Another process may hold the lock: it waits until
 // the first deadline in the group, or until one of the callers has gone.
 func (w *writer) begin(group []*request) error {
-	for {
+	for again := false; ; {
 		_, err := w.tx.Exec(context.Background(), "BEGIN IMMEDIATE")
 		if err == nil {
 			return nil
 		}
 		if !isBusy(err) {
-			return w.db.mapError("cannot begin to write", err)
+			if again {
+				return w.db.mapError("cannot begin to write", err)
+			}
+			// A transaction whose end failed may still be open: what it wrote must not be
+			// committed with what comes now.
+			w.rollback()
+			again = true
+			continue
 		}
 		if outOfTime(group) {
 			return &eventlog.Error{Code: eventlog.Busy, Message: "cannot write to " + w.db.path, Err: errWaited}
