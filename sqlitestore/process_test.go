@@ -70,6 +70,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if args := strings.Fields(os.Getenv("SESSIONTREE_TEST_CROWD")); len(args) == 3 {
+		if err := crowd(args); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if path := os.Getenv("SESSIONTREE_TEST_LEASE"); path != "" {
 		fmt.Fprintln(os.Stderr, leaseholder(path))
 		os.Exit(1)
