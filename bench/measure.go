@@ -3,8 +3,10 @@ package bench
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/sessiontree/sessiontree/bench/backend"
+	"github.com/sessiontree/sessiontree/bench/machine"
 	"github.com/sessiontree/sessiontree/bench/stats"
 )
 
@@ -28,13 +30,14 @@ type measurement struct {
 
 	turns   int
 	replies map[*contender][]backend.Reply
-	missing map[*contender]bool // it does not have the operation
+	cpu     map[*contender]time.Duration // of all replies together
+	missing map[*contender]bool          // it does not have the operation
 }
 
 func (b *bed) measure(operation string, unit Unit) *measurement {
 	return &measurement{bed: b, operation: operation, unit: unit, size: b.size,
 		value:   func(r backend.Reply) float64 { return float64(r.Nanos) },
-		replies: map[*contender][]backend.Reply{}, missing: map[*contender]bool{}}
+		replies: map[*contender][]backend.Reply{}, cpu: map[*contender]time.Duration{}, missing: map[*contender]bool{}}
 }
 
 // turn asks every store the same once, a different one first each time.
@@ -61,16 +64,21 @@ func (m *measurement) ask(ctx context.Context, c *contender, r backend.Request) 
 	if m.missing[c] {
 		return nil
 	}
+	before, ok := machine.CPU()
 	reply, err := c.do(ctx, r)
 	if errors.Is(err, errors.ErrUnsupported) {
 		m.missing[c] = true
 		m.leaveOut(c, m.operation, m.shape.Name, m.size, err)
 		return nil
 	}
-	if err == nil {
-		m.take(c, reply)
+	if err != nil {
+		return err
 	}
-	return err
+	if after, _ := machine.CPU(); ok && !c.Process {
+		m.cpu[c] += after - before
+	}
+	m.take(c, reply)
+	return nil
 }
 
 func (m *measurement) take(c *contender, r backend.Reply) { m.replies[c] = append(m.replies[c], r) }
@@ -96,6 +104,19 @@ func (m *measurement) samples(c *contender) (samples []float64, entries float64)
 	return samples, entries
 }
 
+// perUnit is the processor time of a store for each unit, 0 where it is not known.
+func (m *measurement) perUnit(c *contender) float64 {
+	units := 0.0
+	for _, r := range m.replies[c] {
+		if m.perEntry() {
+			units += float64(r.Count)
+		} else {
+			units++
+		}
+	}
+	return float64(m.cpu[c]) / max(units, 1)
+}
+
 // done makes a row of the samples of each store that did all that it was asked.
 func (m *measurement) done() {
 	for _, c := range m.stores {
@@ -104,9 +125,13 @@ func (m *measurement) done() {
 		}
 		r := Row{Operation: m.operation, Backend: c.Name, Shape: m.shape.Name, Size: m.size, Unit: m.unit}
 		r.Samples, r.Entries = m.samples(c)
+		r.CPU = m.perUnit(c)
 		if limit := m.find(c.Limit); limit != nil && len(m.replies[limit]) == len(r.Samples) {
 			r.Against = limit.Name
 			r.Limit, _ = m.samples(limit)
+			if of := m.perUnit(limit); of > 0 {
+				r.CPURatio = r.CPU / of
+			}
 		}
 		m.row(r)
 	}

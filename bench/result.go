@@ -64,6 +64,12 @@ type Row struct {
 	// moments in which nothing else ran. 0 where there is no limit.
 	Quiet float64 `json:"quiet,omitempty"`
 
+	// CPU is the processor time of this process for each unit, the mean: what other
+	// programs do does not change it. 0 where the system does not tell, and for
+	// stores in other processes. CPURatio is that by the limit's.
+	CPU      float64 `json:"cpu,omitempty"`
+	CPURatio float64 `json:"cpuRatio,omitempty"`
+
 	// Unsure says that the interval reaches farther than a tenth: of the ratio
 	// where there is one, else of the value.
 	Unsure bool `json:"unsure,omitempty"`

@@ -99,6 +99,14 @@ func verdict(r bench.Row) string {
 	return "MISSED"
 }
 
+// times writes a factor, nothing for none.
+func times(factor float64) string {
+	if factor == 0 {
+		return ""
+	}
+	return digits(factor) + "×"
+}
+
 // ratio writes how often the limit fits into a figure, with the interval.
 func ratio(r bench.Row) string {
 	if r.Ratio == nil {

@@ -21,7 +21,7 @@ var pageText string
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"quantity": Quantity, "duration": duration, "bytes": bytes, "size": size, "sizes": sizes,
 	"memory": func(n uint64) string { return bytes(float64(n)) },
-	"digits": digits, "ratio": ratio, "target": target, "verdict": verdict, "about": bench.About,
+	"digits": digits, "times": times, "ratio": ratio, "target": target, "verdict": verdict, "about": bench.About,
 	"limit": func(r bench.Row) string {
 		if r.Ratio == nil {
 			return ""

@@ -34,7 +34,7 @@ func result() *bench.Result {
 	ratio := func(v float64) *stats.Estimate { e := at(v); return &e }
 	for _, n := range []int{1_000, 10_000} {
 		r.Rows = append(r.Rows,
-			bench.Row{Operation: "append", Backend: "sqlite", Shape: "chain", Size: n, Unit: bench.Nanos, Samples: []float64{2}, Value: at(200e3), P99: 900e3, Against: "bare-sql", Limit: []float64{1}, Ratio: ratio(1.3), Quiet: 1.2, Target: &bench.Target{Ratio: 1.4}, Met: true},
+			bench.Row{Operation: "append", Backend: "sqlite", Shape: "chain", Size: n, Unit: bench.Nanos, Samples: []float64{2}, Value: at(200e3), P99: 900e3, Against: "bare-sql", Limit: []float64{1}, Ratio: ratio(1.3), Quiet: 1.2, CPU: 11e3, CPURatio: 1.1, Target: &bench.Target{Ratio: 1.4}, Met: true},
 			bench.Row{Operation: "append", Backend: "peer", Shape: "chain", Size: n, Unit: bench.Nanos, Samples: []float64{2}, Value: at(500e3), P99: 1e6, Against: "bare-sql", Limit: []float64{1}, Ratio: ratio(3), Quiet: 3, Unsure: true},
 			bench.Row{Operation: "branch", Backend: "sqlite", Shape: "chain", Size: n, Unit: bench.NanosPerEntry, Entries: float64(n), Samples: []float64{2}, Value: at(2700), P99: 2800, Target: &bench.Target{Value: 2500}},
 			bench.Row{Operation: "disk", Backend: "sqlite", Shape: "chain", Size: n, Unit: bench.BytesPerEntry, Entries: float64(n), Samples: []float64{2}, Value: at(750), P99: 750},
@@ -50,7 +50,7 @@ func TestTheTableHasFiguresGrowthAndAVerdict(t *testing.T) {
 	require.NoError(t, report.Table(&b, result()))
 	text := b.String()
 	for _, line := range []string{
-		`append +sqlite +chain +10k +200 µs +900 µs +154 µs +1.30× \(1.23 to 1.37\) +1.20× +≤ 1.40× +met`,
+		`append +sqlite +chain +10k +200 µs +900 µs +154 µs +1.30× \(1.23 to 1.37\) +1.20× +1.10× +≤ 1.40× +met`,
 		`append +peer +chain +1k +500 µs +1.00 ms +167 µs +3.00× \(2.85 to 3.15\) \? +3.00×`,
 		`branch +sqlite +chain +1k +2.70 µs/entry +2.80 µs/entry +≤ 2.50 µs/entry +MISSED`,
 		`disk +sqlite +chain +1k +750 B/entry`,

@@ -19,14 +19,14 @@ func Table(w io.Writer, r *bench.Result) error {
 	m := r.Machine
 	fmt.Fprintf(w, "%s/%s, %s, %d cores, %s of memory, %s, fsync %s\n%s, %s, seed %d, %s\n\n",
 		m.OS, m.Arch, m.CPU, m.Cores, bytes(float64(m.Memory)), m.FileSystem, duration(m.Fsync.Median), m.Go, m.SQLite, r.Seed, r.Duration.Round(time.Second))
-	figures := newTable(w, "operation", "backend", "shape", "size", "median", "p99", "limit", "times the limit", "quiet", "target", "")
+	figures := newTable(w, "operation", "backend", "shape", "size", "median", "p99", "limit", "times the limit", "quiet", "cpu", "target", "")
 	for _, row := range r.Rows {
 		limit, quiet := "", ""
 		if row.Ratio != nil {
 			limit, quiet = Quantity(row.Value.Median/row.Ratio.Median, row.Unit), digits(row.Quiet)+"×"
 		}
 		if err := figures.Append(row.Operation, row.Backend, row.Shape, size(row.Size),
-			Quantity(row.Value.Median, row.Unit), Quantity(row.P99, row.Unit), limit, ratio(row), quiet, target(row), verdict(row)); err != nil {
+			Quantity(row.Value.Median, row.Unit), Quantity(row.P99, row.Unit), limit, ratio(row), quiet, times(row.CPURatio), target(row), verdict(row)); err != nil {
 			return err
 		}
 	}

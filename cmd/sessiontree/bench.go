@@ -27,7 +27,8 @@ measured beside ours with --backends sqlite,pi-sqlite,pi-jsonl: see "bench peers
 
 "times the limit" is the median of many pairs, with the interval in which it lies
 with 95%; "quiet" is what the fastest tenth of both says, on a busy machine the
-better guess. A "?" marks a figure that another run may put elsewhere by more than a
+better guess; "cpu" is the ratio of processor time, which others do not change
+but which leaves out all waiting for the disk. A "?" marks a figure that another run may put elsewhere by more than a
 tenth. A target is what this project asks of its own backends; a missed one is no
 error. Times depend on the machine: compare two runs of one machine.
 
@@ -45,6 +46,8 @@ error. Times depend on the machine: compare two runs of one machine.
               "against": what "limit" has samples of; missing with what follows
               "limit": [number], "ratio": estimate, pair by pair
               "quiet": ratio of the tenth percentiles
+              "cpu": processor time for each unit, the mean, "cpuRatio": to the
+              limit's; both missing where it is not known
               "unsure": true, or missing
               "target": {"ratio" or "value", "p99" or "total": true for a value
                         that is the 99th percentile, or for all entries together}
