@@ -412,3 +412,22 @@ func TestDamageIsListedWithItsBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, damage, all)
 }
+
+// A session that began without a mark is the coding agent's; a leaf entry that
+// comes later is an entry like any other to it, here as after a rebuild.
+func TestALeafEntryOfTheCodingAgents(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	text := header("x", "") + line("a", "", "1") + line("b", "a", "2")
+	write(t, path, text)
+	taken(t, s, path, sqlitestore.Imported, 2)
+	write(t, path, text+`{"type":"leaf","id":"l","parentId":"b","timestamp":"2026-01-01T00:00:02.000Z","targetId":"a"}`+"\n")
+	r := importAll(t, s, sqlitestore.ImportOptions{Verify: true}, path)[0]
+	require.Equal(t, sqlitestore.Extended, r.Outcome, "%v %v", r.Err, r.Problems)
+	session, err := s.Open(ctx, eventlog.Metadata{ID: "x"})
+	require.NoError(t, err)
+	require.Equal(t, eventlog.CodingAgent, session.Dialect())
+	head, err := session.Head(ctx)
+	require.NoError(t, err)
+	require.Equal(t, eventlog.Head{Leaf: eventlog.At("l"), N: 3}, head)
+}

@@ -19,9 +19,10 @@ type intake struct {
 
 	created bool // the session is made in this transaction
 	source  *source
-	head    int // entries that the session has
-	before  int // and had
-	part    int // of the gap that comes
+	dialect eventlog.Dialect // the session's
+	head    int              // entries that the session has
+	before  int              // and had
+	part    int              // of the gap that comes
 	entries []eventlog.Entry
 	bytes   int
 }
@@ -80,6 +81,9 @@ func (in *intake) begin(ctx context.Context, session int64, run *fileRun) error 
 	}
 	in.head = tip.N
 	in.before = in.head
+	if in.dialect, err = projections.DialectOf(ctx, in.tx, session); err != nil {
+		return err
+	}
 	if run.resumed != nil {
 		return in.resume(ctx, run.resumed)
 	}
@@ -202,7 +206,7 @@ func (in *intake) item(ctx context.Context, item sessionfile.Item) error {
 			return errDiverged
 		}
 	} else {
-		in.entries = append(in.entries, item.Entry)
+		in.entries = append(in.entries, asOf(in.dialect, item.Entry))
 		in.bytes += len(item.Entry.JSON())
 	}
 	in.source.n, in.part = n, 0
@@ -213,6 +217,14 @@ func (in *intake) item(ctx context.Context, item sessionfile.Item) error {
 		return in.flush(ctx)
 	}
 	return nil
+}
+
+// asOf makes an entry, which the reader takes for the harness's, one of a dialect.
+func asOf(d eventlog.Dialect, e eventlog.Entry) eventlog.Entry {
+	if d == eventlog.Harness {
+		return e
+	}
+	return d.TrustedEntry(e.JSON())
 }
 
 // flush appends the entries that wait.

@@ -118,7 +118,7 @@ func (f *fileImport) proveAnswers(ctx context.Context, st *Storage) ([]string, e
 			return nil, err
 		}
 		if !item.Partial {
-			entries = append(entries, item.Entry)
+			entries = append(entries, asOf(st.meta.Dialect, item.Entry))
 		}
 	}
 	reference := eventlog.NewSession(memory.New(st.meta, entries, memory.Options{}))

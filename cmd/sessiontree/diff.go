@@ -125,6 +125,12 @@ func (c *cli) fileSide(path string) (*side, error) {
 		}
 	}
 	m := r.Header().Metadata
+	m.Dialect, m.DialectBasis = r.Dialect(nil)
+	if m.Dialect != eventlog.Harness { // what the reader reads entries as
+		for i, e := range entries {
+			entries[i] = m.Dialect.TrustedEntry(e.JSON())
+		}
+	}
 	return &side{Session: eventlog.NewSession(memory.New(m, entries, memory.Options{})), path: path, id: m.ID}, nil
 }
 
