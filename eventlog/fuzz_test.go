@@ -351,3 +351,37 @@ func (n *naive) circular(e eventlog.Entry) bool {
 	}
 	return true
 }
+
+// FuzzDamaged reads what a disk has spoilt as if it were checked: any answer will do,
+// but there has to be one.
+func FuzzDamaged(f *testing.F) {
+	for _, text := range []string{
+		`{"type":"message","id":"a","parentId":null,"timestamp":"t","message":{"role":"user","content":[{"type":"text","text":"x\u00e9\\"}]}}`,
+		`{"type":"compaction","id":"a","parentId":"b","timestamp":"t","summary":"s","firstKeptEntryId":"b","retainedTail":[{"role":"assistant","usage":{"cost":{"total":1e21}}}]}`,
+		`{"a":"`, `{"`, `{`, `{"a"`, `{"a":`, `{"a":[`, `{"a":"\`, `{"a":"\u12`, `{,}`, `{"a":1 "b"}`, `{"type":`,
+	} {
+		f.Add(text, 3, byte('"'))
+		f.Add(text, len(text)-2, byte('\\'))
+	}
+	f.Fuzz(func(t *testing.T, text string, at int, b byte) {
+		if at >= 0 && at < len(text) {
+			text = text[:at] + string([]byte{b}) + text[at+1:]
+		}
+		for _, d := range eventlog.Dialects() {
+			e := d.TrustedEntry(text)
+			e.Type()
+			e.Timestamp()
+			e.LeafAfter()
+			e.Message().PlainText()
+			e.Message().Blocks()
+			e.Message().AsAssistant()
+			var stats eventlog.Stats
+			_ = d.Count(&stats, e)
+			_, _, _, _ = d.Label(e)
+			_, _ = d.Name(e)
+			if c, err := d.BuildContext([]eventlog.Entry{e}, eventlog.ContextOptions{}); err == nil {
+				_, _ = d.ToLLM(c.Messages)
+			}
+		}
+	})
+}

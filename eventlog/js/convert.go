@@ -39,6 +39,9 @@ func joinArray(v Value) string {
 	for len(stack) > 0 {
 		top := len(stack) - 1
 		i := skipSpace(text, stack[top])
+		if i >= len(text) {
+			break // of a damaged text
+		}
 		switch text[i] {
 		case ']':
 			stack = stack[:top]

@@ -54,6 +54,9 @@ func AppendQuote(dst []byte, s string) []byte {
 
 // unquote decodes a checked string literal into WTF-8.
 func unquote(literal string) string {
+	if len(literal) < 2 {
+		return "" // of a damaged text
+	}
 	body := literal[1 : len(literal)-1]
 	if isPlain(body) {
 		return body
@@ -70,6 +73,9 @@ func unquote(literal string) string {
 		}
 		dst = append(dst, DecodeUTF8(body[i:i+next])...)
 		i += next
+		if i+1 == len(body) || body[i+1] == 'u' && len(body) < i+6 {
+			break // of a damaged text
+		}
 		switch c := body[i+1]; c {
 		case 'b':
 			dst = append(dst, '\b')

@@ -243,13 +243,13 @@ func (v Value) Elements() iter.Seq[Value] {
 			return
 		}
 		i := skipSpace(v.text, 1)
-		for v.text[i] != ']' {
+		for i < len(v.text) && v.text[i] != ']' {
 			end := SkipChecked(v.text, i)
 			if !yield(Value{v.text[i:end]}) {
 				return
 			}
 			i = skipSpace(v.text, end)
-			if v.text[i] == ',' {
+			if i < len(v.text) && v.text[i] == ',' {
 				i = skipSpace(v.text, i+1)
 			}
 		}
