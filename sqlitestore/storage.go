@@ -2,10 +2,10 @@ package sqlitestore
 
 import (
 	"context"
-	"encoding/json"
 	"sync/atomic"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/projections"
 )
 
@@ -160,11 +160,9 @@ func (v *view) Taken(ids []string) (map[string]bool, error) {
 	if v.tip.N == 0 {
 		return taken, nil
 	}
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := v.tx.Rows(v.ctx, "SELECT e.id FROM json_each(?2) i CROSS JOIN events e WHERE e.session = ?1 AND e.id = i.value", v.key, string(list))
+	// Ids may hold halves of surrogate pairs, which encoding/json would not keep.
+	list := js.Texts(ids...).JSON()
+	rows, err := v.tx.Rows(v.ctx, "SELECT e.id FROM json_each(?2) i CROSS JOIN events e WHERE e.session = ?1 AND e.id = i.value", v.key, list)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/projections"
 	"github.com/sessiontree/sessiontree/sqlitestore"
 	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
@@ -223,4 +224,25 @@ func TestVerifyFindsAWrongCatalog(t *testing.T) {
 	problems, err = s.Verify(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, problems)
+}
+
+// A batch asks for all of its ids at once, in JSON: also for one that is no UTF-8.
+func TestABatchFindsEveryIDThatIsTaken(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	tree, err := s.Create(t.Context(), eventlog.CreateOptions{})
+	require.NoError(t, err)
+	for _, id := range []string{"plain", "\xed\xa0\xbd", "é\x00\"\\", "\xff"} {
+		text := js.Fields(js.Member{Key: "type", Value: js.Text("custom")}, js.Member{Key: "id", Value: js.Text(id)},
+			js.Member{Key: "parentId", Value: js.NullValue()}, js.Member{Key: "timestamp", Value: js.Text("t")}).JSON()
+		e, err := eventlog.ParseEntry(text)
+		require.NoError(t, err)
+		require.NoError(t, tree.Storage().AppendRaw(t.Context(), e))
+		drafts := make([]eventlog.Draft, 20)
+		for i := range drafts {
+			drafts[i] = user("text")
+		}
+		drafts[10] = drafts[10].WithID(e.ID())
+		_, err = tree.Append(t.Context(), drafts...)
+		require.ErrorIs(t, err, eventlog.ErrAlreadyExists, "%q", id)
+	}
 }
