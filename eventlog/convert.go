@@ -73,6 +73,10 @@ func Changes(ctx context.Context, before, after *Session) (changes []Change, ask
 		return nil, 0, err
 	}
 	for _, e := range log {
+		if _, err := before.storage.Entry(ctx, e.id); CodeOf(err) == NotFound {
+			continue // a move, which only one of them has as an entry
+		}
+		asked++
 		var a, b [3]string
 		for i, s := range []*Session{before, after} {
 			to := []*[3]string{&a, &b}[i]
@@ -86,7 +90,7 @@ func Changes(ctx context.Context, before, after *Session) (changes []Change, ask
 			}
 		}
 	}
-	return changes, len(log), nil
+	return changes, asked, nil
 }
 
 // answered is an answer, or the error that is one.

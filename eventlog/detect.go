@@ -39,9 +39,9 @@ func (t *Detector) Result(otherwise Dialect) (d Dialect, basis string) {
 func mark(e Entry) (Dialect, string) {
 	switch e.Type() {
 	case TypeLeaf, TypeActiveToolsChange:
-		return Harness, "a " + string(e.Type()) + " entry"
+		return Harness, "an entry of type " + string(e.Type())
 	case TypeUsage, TypeContextEdit:
-		return CodingAgent, "a " + string(e.Type()) + " entry"
+		return CodingAgent, "an entry of type " + string(e.Type())
 	case TypeMessage:
 		if e.isSystem() {
 			return CodingAgent, "a system message"

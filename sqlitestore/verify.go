@@ -221,9 +221,13 @@ func (s *Store) compareWithWalk(ctx context.Context) (problems []Problem, err er
 		}
 		var indexed, walked []eventlog.Entry
 		var walkErr error
+		context := ""
 		err = st.read(ctx, func(tx reading) (err error) {
 			walked, walkErr = st.walk(ctx, tx, head.Leaf.ID())
-			indexed, err = st.readBranch(ctx, tx, head.Leaf.ID())
+			if indexed, err = st.readBranch(ctx, tx, head.Leaf.ID()); err != nil || walkErr != nil {
+				return err
+			}
+			context, err = st.compareWindow(ctx, tx, head.Leaf, walked)
 			return err
 		})
 		if eventlog.CodeOf(err) == eventlog.NotFound {
@@ -232,8 +236,45 @@ func (s *Store) compareWithWalk(ctx context.Context) (problems []Problem, err er
 		if !reflect.DeepEqual(ids(indexed), ids(walked)) || eventlog.CodeOf(err) != eventlog.CodeOf(walkErr) {
 			problems = append(problems, Problem{"branch", fmt.Sprintf("session %s: the branch of %s has %d entries (%v), the walk %d (%v)", l.ID, head.Leaf, len(indexed), err, len(walked), walkErr)})
 		}
+		if context != "" {
+			problems = append(problems, Problem{"context", fmt.Sprintf("session %s: the context of %s: %s", l.ID, head.Leaf, context)})
+		}
 	}
 	return problems, nil
+}
+
+// compareWindow compares what the leaf's context is made from with what the walk
+// gives: "" if they are the same.
+func (s *Storage) compareWindow(ctx context.Context, tx reading, leaf eventlog.Ref, walked []eventlog.Entry) (string, error) {
+	if s.cachesBranch() || tx.walks() {
+		return "", nil // it is made from the branch
+	}
+	part, err := s.readWindow(ctx, tx, leaf.ID())
+	if err != nil {
+		return "", err
+	}
+	kept, err := s.settings(ctx, tx, leaf)
+	if err != nil {
+		return "", err
+	}
+	want := s.Dialect().Window(walked)
+	if is, was := ids(s.Dialect().ContextEntries(part)), ids(want.Entries); !reflect.DeepEqual(is, was) {
+		return fmt.Sprintf("its %d entries are others than the walk's %d", len(is), len(was)), nil
+	}
+	is, isErr := eventlog.KeptSettings(kept)
+	was, wasErr := want.Settings()
+	if eventlog.CodeOf(isErr) != eventlog.CodeOf(wasErr) || isErr == nil && !sameSettings(is, was) {
+		return fmt.Sprintf("its settings are %v (%v), the walk's %v (%v)", is, isErr, was, wasErr), nil
+	}
+	return "", nil
+}
+
+func sameSettings(a, b eventlog.Settings) bool {
+	same := func(a, b js.Value) bool { return js.Diff(a, b) == nil }
+	if !same(a.ThinkingLevel, b.ThinkingLevel) || (a.Model == nil) != (b.Model == nil) {
+		return false
+	}
+	return a.Model == nil || same(a.Model.Provider, b.Model.Provider) && same(a.Model.ID, b.Model.ID)
 }
 
 func ids(entries []eventlog.Entry) []string {

@@ -110,6 +110,32 @@ func (x *exportRun) write(ctx context.Context, id string, w io.Writer) error {
 	return x.d.Export(ctx, id, w)
 }
 
+// tellLeaf says what a session file cannot hold: in the coding agent's dialect the
+// leaf is kept by the store, and Pi takes such a file up at its last entry.
+func (x *exportRun) tellLeaf(id string) error {
+	if x.form != "imported" && x.form != "v3" {
+		return nil
+	}
+	s, err := x.d.session(x.ctx, id)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	head, err := s.Head(x.ctx)
+	if err != nil || s.meta.Dialect.LogsMoves() || head.N == 0 {
+		return nil // a leaf that is not there is told by other commands
+	}
+	for last, err := range s.Entries(x.ctx, head.N-1, 1) {
+		if err != nil {
+			return err
+		}
+		if at := eventlog.At(last.ID()); at != head.Leaf {
+			x.complain(fmt.Sprintf("session %s: its leaf %s is not in the file, which Pi would misread: Pi goes on from %s", shownID(id), head.Leaf, at))
+		}
+	}
+	return nil
+}
+
 // page writes what is made of the tree.
 func (x *exportRun) page(id string, w io.Writer, write func(io.Writer, *treeView) error) error {
 	s, err := x.d.session(x.ctx, id)
@@ -131,7 +157,10 @@ func (x *exportRun) one(id string) error {
 	}
 	defer s.Close()
 	if x.to == "" {
-		return x.write(x.ctx, s.meta.ID, x.out)
+		if err := x.write(x.ctx, s.meta.ID, x.out); err != nil {
+			return err
+		}
+		return x.tellLeaf(s.meta.ID)
 	}
 	path := x.to
 	if info, err := os.Stat(x.to); err == nil && info.IsDir() {
@@ -182,6 +211,7 @@ func (x *exportRun) file(id, path string) error {
 	written, err := newFile(path, func(w io.Writer) error { return x.write(x.ctx, id, w) })
 	if err == nil {
 		x.tell(id, path, written, nil)
+		err = x.tellLeaf(id)
 	}
 	return err
 }

@@ -32,7 +32,10 @@ root.
              the model sees of it; null if it cannot be read
   "labels":  number
   "totals":  {"messages", "cachedTokens", "uncachedTokens", "totalTokens",
-             "cost"}, or null if they cannot be read
+             "cost"}, or null if they cannot be read; of a session of the
+             coding agent also "userMessages", "assistantMessages",
+             "toolCalls", "toolResults", "input", "output", "cacheRead",
+             "cacheWrite", "models": [{"model", "cost", "tokens"}]
 }`
 
 func (c *cli) statsCommand() *cobra.Command {
@@ -62,6 +65,7 @@ type statsView struct {
 	seen         int // messages that the model sees of it
 	labels       int
 	totals       *eventlog.Stats // nil if they cannot be read
+	models       []eventlog.ModelCost
 }
 
 // tally counts by name, in order of first use.
@@ -112,6 +116,11 @@ func (c *cli) count(s *source) (*statsView, error) {
 	}
 	if totals, err := s.Stats(c.ctx); err == nil {
 		v.totals = &totals
+		if s.Dialect() == eventlog.CodingAgent {
+			if v.models, err = s.CostByModel(c.ctx); err != nil && eventlog.CodeOf(err) != eventlog.InvalidEntry {
+				return nil, err
+			}
+		}
 	}
 	return v, c.ctx.Err()
 }
@@ -122,12 +131,17 @@ func (v *statsView) json() js.Value {
 		branch = js.Fields(field("entries", number(v.branch)), field("messages", number(v.seen)))
 	}
 	if t := v.totals; t != nil {
-		totals = js.Fields(
+		fields := []js.Member{
 			field("messages", number(t.Messages)),
 			field("cachedTokens", js.Num(t.CachedTokens)),
 			field("uncachedTokens", js.Num(t.UncachedTokens)),
 			field("totalTokens", js.Num(t.TotalTokens)),
-			field("cost", js.Num(t.Cost)))
+			field("cost", js.Num(t.Cost)),
+		}
+		if v.source.meta.Dialect == eventlog.CodingAgent {
+			fields = append(fields, v.agentTotals()...)
+		}
+		totals = js.Fields(fields...)
 	}
 	return js.Fields(
 		field("session", v.source.json()),
@@ -145,6 +159,27 @@ func (v *statsView) json() js.Value {
 		field("branch", branch),
 		field("labels", number(v.labels)),
 		field("totals", totals))
+}
+
+// agentTotals are the totals that the coding agent shows: by role, by kind of tokens,
+// by model.
+func (v *statsView) agentTotals() []js.Member {
+	t := v.totals
+	models := make([]js.Value, len(v.models))
+	for i, m := range v.models {
+		models[i] = js.Fields(field("model", js.Text(m.Key)), field("cost", js.Num(m.Cost)), field("tokens", js.Num(m.Tokens)))
+	}
+	return []js.Member{
+		field("userMessages", number(t.UserMessages)),
+		field("assistantMessages", number(t.AssistantMessages)),
+		field("toolCalls", number(t.ToolCalls)),
+		field("toolResults", number(t.ToolResults)),
+		field("input", js.Num(t.Input)),
+		field("output", js.Num(t.Output)),
+		field("cacheRead", js.Num(t.CacheRead)),
+		field("cacheWrite", js.Num(t.CacheWrite)),
+		field("models", js.List(models...)),
+	}
 }
 
 func (c *cli) statsText(v *statsView) {
@@ -188,6 +223,9 @@ func (c *cli) statsText(v *statsView) {
 	if t := v.totals; t != nil {
 		row("tokens", grouped(t.TotalTokens)+" in all: "+grouped(t.UncachedTokens)+" uncached input, "+grouped(t.CachedTokens)+" from the cache")
 		row("cost", money(t.Cost))
+		for _, m := range v.models {
+			row("", oneLine(m.Key)+"  "+money(m.Cost)+", "+grouped(m.Tokens)+" tokens")
+		}
 	}
 	o.line()
 	o.list("damage", red, len(s.damage), func(i int) string {
