@@ -12,7 +12,8 @@
 //     FULL. Pi's JSONL sessions never sync: hold their writes against
 //     append-normal. They keep all of a session in memory.
 //   - Pi's SQLite backend holds fewer kinds of entries: settings, names and labels
-//     become values there, by the rules of Pi's own import of session files.
+//     become values there, by the rules of Pi's own import of session files. A
+//     compaction holds what it keeps, so that a branch is shorter by that.
 //   - A session is ready for appends with Pi's SQLite backend once it has a branch
 //     as well; create leaves that out.
 //

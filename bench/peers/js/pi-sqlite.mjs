@@ -146,19 +146,20 @@ class Store {
 
   async branch({ session: id, entry }) {
     const { session, branch } = await this.#existing(id);
-    const { value: entries, reply } = await timed(async () => {
-      const start = entry ? this.#entry(entry) : await branch.getTipId(background);
-      return start === null ? [] : session.scanBranch({ start, order: "oldestFirst" }, background);
-    });
+    const { value: entries, reply } = await timed(() => this.#branch({ session, branch }, entry));
     return { ...reply, count: entries.length };
   }
 
-  // As the harness reads a context: back to the last compaction.
-  async #context({ session, branch }, entry) {
+  // As the harness reads a branch, and ours: back to the last compaction.
+  async #branch({ session, branch }, entry) {
     const start = entry ? this.#entry(entry) : await branch.getTipId(background);
     if (start === null) return [];
     const entries = await session.scanBranch({ start, stopAtType: "compaction", order: "newestFirst" }, background);
-    return buildSessionContext(entries.reverse(), undefined, background);
+    return entries.reverse();
+  }
+
+  async #context(session, entry) {
+    return buildSessionContext(await this.#branch(session, entry), undefined, background);
   }
 
   async context({ session: id, entry }) {
