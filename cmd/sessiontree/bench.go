@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -147,7 +149,10 @@ func (c *cli) bench(config bench.Config, f benchFlags) error {
 			return writeFile(f.out, func(w io.Writer) error { return encode(w, r) })
 		}
 	}
-	result, err := bench.Run(c.ctx, config)
+	// Broken off, it still removes its stores, which may be large.
+	ctx, stop := signal.NotifyContext(c.ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	result, err := bench.Run(ctx, config)
 	c.progressDone()
 	if err != nil {
 		return err

@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +42,9 @@ func (c *cli) benchCheckCommand() *cobra.Command {
 				}
 				config.Sizes = append(config.Sizes, n)
 			}
-			r, err := counts.Run(c.ctx, config)
+			ctx, stop := signal.NotifyContext(c.ctx, os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			r, err := counts.Run(ctx, config)
 			if err != nil {
 				return err
 			}
