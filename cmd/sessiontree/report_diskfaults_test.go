@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/eventlog/osfile/osfiletest"
+)
+
+// TestReport_G2_F6_O2_ADiskThatFailsIsTold makes system calls of the program fail:
+// each kind of them once, or from some moment on. What was told is there, the exit
+// code says that not all is, and on a disk that is well again the rest can be
+// appended.
+func TestReport_G2_F6_O2_ADiskThatFailsIsTold(t *testing.T) {
+	if err := osfiletest.CanTrace(); err != nil {
+		t.Skip("system calls cannot be made to fail here: ", err)
+	}
+	bin, db := built(t), linesDatabase(t)
+	fresh, err := osfiletest.Files(filepath.Dir(db))
+	require.NoError(t, err)
+	var lines strings.Builder
+	for i := range 6 {
+		fmt.Fprintf(&lines, `{"id":"m%d","message":{"role":"user","content":"%s"}}`+"\n", i, strings.Repeat("x", 5000))
+	}
+	faults := map[string]int{"pwrite64:error=ENOSPC": 40, "pwrite64:error=EIO": 40, "fsync:error=EIO": 8, "ftruncate:error=EIO": 3, "?open,openat:error=EMFILE": 12}
+	failed := map[string]int{}
+	for fault, calls := range faults {
+		stride := calls/2
+		if long {
+			calls, stride = 4*calls, 1
+		}
+		for at := 1; at <= calls; at += stride {
+			for _, on := range []string{"", "+"} {
+				call, _, _ := strings.Cut(fault, ":")
+				what := fmt.Sprintf("%s:when=%d%s", fault, at, on)
+				dir := t.TempDir()
+				require.NoError(t, osfiletest.Put(dir, fresh))
+				path := filepath.Join(dir, filepath.Base(db))
+				cmd := exec.Command("strace", "-f", "-qq", "-o", os.DevNull, "-e", "trace="+call, "-e", "inject="+what,
+					bin, "append", "--session", "s", "--lines", "--json", "--db", path)
+				cmd.Stdin = strings.NewReader(lines.String())
+				var stderr strings.Builder
+				cmd.Stderr = &stderr
+				stdout, err := cmd.Output()
+				told := strings.Count(string(stdout), "\n")
+				switch code := cmd.ProcessState.ExitCode(); {
+				case code == 127 || strings.Contains(stderr.String(), "runtime:") || strings.HasPrefix(stderr.String(), "strace:"):
+					continue // the program was not let in: nothing began
+				case code == exitOK:
+					require.NoError(t, err)
+					require.Equal(t, 6, told, what)
+				default:
+					require.Equal(t, exitFailed, code, "%s: %s", what, &stderr)
+					require.Contains(t, []string{`"storage"`, `"busy"`}, js.Trusted(stderr.String()).Get("error").Get("code").JSON(), "%s: %s", what, &stderr)
+					failed[call]++
+				}
+				there := idsOf(t, path)
+				for i := range told {
+					require.Contains(t, there, fmt.Sprintf(">m%d", i), "%s: told and not there", what)
+				}
+				require.LessOrEqual(t, strings.Count(there, ">"), told+1, "%s: more than what was told and what failed", what)
+				a := askWith(lines.String(), "append", "--session", "s", "--lines", "--db", path)
+				require.Equal(t, exitOK, a.code, "%s: %s", what, a.stderr)
+				require.Equal(t, 6, strings.Count(idsOf(t, path), ">"), what)
+				require.Equal(t, exitOK, ask("verify", "--db", path).code, what)
+			}
+		}
+	}
+	t.Logf("failed: %v", failed)
+	for _, call := range []string{"pwrite64", "fsync"} {
+		require.Positive(t, failed[call], call)
+	}
+}
