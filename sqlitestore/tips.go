@@ -73,7 +73,7 @@ func (t *tips) change(ctx context.Context, tx *projections.Tx, h *projections.He
 // write writes the heads that changed.
 func (t *tips) write(ctx context.Context, tx *projections.Tx) error {
 	for _, h := range t.changed {
-		if err := h.Write(ctx, tx); err != nil {
+		if err := branchStep(func() error { return h.Write(ctx, tx) }); err != nil {
 			return err
 		}
 	}

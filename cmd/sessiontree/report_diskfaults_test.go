@@ -32,7 +32,7 @@ func TestReport_G2_F6_O2_ADiskThatFailsIsTold(t *testing.T) {
 	faults := map[string]int{"pwrite64:error=ENOSPC": 40, "pwrite64:error=EIO": 40, "fsync:error=EIO": 8, "ftruncate:error=EIO": 3, "?open,openat:error=EMFILE": 12}
 	failed := map[string]int{}
 	for fault, calls := range faults {
-		stride := calls/2
+		stride := calls / 2
 		if long {
 			calls, stride = 4*calls, 1
 		}
