@@ -25,7 +25,7 @@ func All() []Peer {
 			Package: "@earendil-works/pi-session-backend-sqlite-node", Version: "0.87.1",
 			Limits: Limits{
 				Branch: 120_000, BranchReason: "its call stack overflows at some 125,000 entries on a branch",
-				Copies:    map[backend.Op]int{backend.Build: 1_000_000, backend.AppendAt: 2_000_000, backend.Append: 100_000},
+				Copies:    map[backend.Op]int{backend.Build: 150_000, backend.AppendAt: 2_000_000, backend.Append: 100_000},
 				OneWriter: "it takes one writing process a session",
 			},
 		},

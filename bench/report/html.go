@@ -43,8 +43,9 @@ func HTML(w io.Writer, r *bench.Result) error {
 		Script   template.JS
 		Verdict  string
 		Overhead string
+		Left     []string
 		Sections []section
-	}{r, template.JS(script), Verdict(r), Overhead(r), sections})
+	}{r, template.JS(script), Verdict(r), Overhead(r), Left(r), sections})
 	if err != nil {
 		return fmt.Errorf("cannot write the page: %w", err)
 	}
