@@ -245,6 +245,52 @@ CREATE TABLE catalog (
 CREATE INDEX catalog_by_activity ON catalog (active, session);
 CREATE INDEX catalog_by_cwd ON catalog (cwd, active, session);
 
+-- What was spent. A model is named once.
+CREATE TABLE models (
+    key      INTEGER PRIMARY KEY,
+    provider TEXT NOT NULL,
+    model    TEXT NOT NULL,
+    UNIQUE (provider, model)
+) STRICT;
+
+-- One row for each copy of a billed response; of the rows with one identity one
+-- counts (projections.Usage says which).
+CREATE TABLE usage (
+    seq         INTEGER PRIMARY KEY,   -- of the entry
+    session     INTEGER NOT NULL,
+    n           INTEGER NOT NULL,
+    identity    INTEGER NOT NULL,
+    at          INTEGER NOT NULL,      -- ms since 1970; 0: no time that can be read
+    kind        INTEGER NOT NULL,      -- eventlog.BillKind
+    model       INTEGER NOT NULL,      -- key of models
+    input       INTEGER NOT NULL,      -- tokens
+    output      INTEGER NOT NULL,
+    cache_read  INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    cost        INTEGER NOT NULL,      -- billionths
+    live        INTEGER NOT NULL,      -- 1: on the way from its session's leaf to the root
+    counted     INTEGER NOT NULL       -- 0: another copy counts; 1: as live, 2: as abandoned
+) STRICT;
+CREATE INDEX usage_by_identity ON usage (identity);
+CREATE INDEX usage_live ON usage (session, n) WHERE live = 1;
+CREATE INDEX usage_left ON usage (session, n) WHERE live = 0;
+
+-- The sums of the rows that count.
+CREATE TABLE usage_rollup (
+    bucket      INTEGER NOT NULL,      -- quarters of an hour since 1970, UTC
+    session     INTEGER NOT NULL,
+    model       INTEGER NOT NULL,
+    kind        INTEGER NOT NULL,
+    counted     INTEGER NOT NULL,      -- 1 live, 2 abandoned
+    responses   INTEGER NOT NULL,
+    input       INTEGER NOT NULL,
+    output      INTEGER NOT NULL,
+    cache_read  INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    cost        INTEGER NOT NULL,
+    PRIMARY KEY (bucket, session, model, kind, counted)
+) STRICT, WITHOUT ROWID;
+
 -- For whoever asks in SQL; this program asks the tables.
 
 -- The thinned closure, two rows a segment.
@@ -280,6 +326,9 @@ CREATE VIEW v_ancestors AS
 -- +goose Down
 DROP VIEW v_ancestors;
 DROP VIEW segment_closure;
+DROP TABLE usage_rollup;
+DROP TABLE usage;
+DROP TABLE models;
 DROP TABLE catalog;
 DROP TABLE labels;
 DROP TABLE heads;

@@ -24,6 +24,10 @@ type Store struct {
 
 	segments *query.Segments // kept in memory
 
+	copying sync.Mutex
+	copied  *Store // see privateCopy
+	copyDir string
+
 	closing sync.Mutex
 	open    int // readers that are not closed yet
 	closed  bool
@@ -140,7 +144,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 
 // asyncViews are the views that follow the log by themselves.
 func asyncViews() []projections.Projection {
-	return []projections.Projection{projections.Catalog{}}
+	return []projections.Projection{projections.Catalog{}, projections.Usage{}}
 }
 
 // ViewNames are the names of the views, as [Store.Rebuild] takes them: the branch
@@ -166,7 +170,13 @@ func (s viewHost) Update(ctx context.Context, f func(ctx context.Context, tx *pr
 	if s.writer == nil {
 		return s.readOnly()
 	}
-	return s.writer.updateLazily(ctx, f)
+	return s.writer.updateLazily(ctx, func(ctx context.Context, tx *projections.Tx) error {
+		// What they apply, the branch views have already.
+		if err := s.bringUp(ctx, tx); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	})
 }
 
 // Appended implements [projections.Host].
@@ -238,6 +248,7 @@ func (s *Store) Close(ctx context.Context) error {
 	if s.closed {
 		return nil
 	}
+	s.dropCopy(ctx)
 	if s.writer != nil {
 		s.views.Close(ctx)
 		s.writer.close()

@@ -170,6 +170,7 @@ func (c *cli) execute(args []string) error {
 		c.damageCommand(),
 		c.diffCommand(),
 		c.followCommand(),
+		c.usageCommand(),
 		c.verifyCommand(),
 		c.checkDatabaseCommand(),
 		c.rebuildCommand(),
