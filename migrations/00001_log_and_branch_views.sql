@@ -291,6 +291,58 @@ CREATE TABLE usage_rollup (
     PRIMARY KEY (bucket, session, model, kind, counted)
 ) STRICT, WITHOUT ROWID;
 
+-- Calls of tools. Those count whose message does.
+CREATE TABLE tools (
+    key  INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE tool_calls (
+    seq          INTEGER NOT NULL,     -- of the assistant message
+    idx          INTEGER NOT NULL,     -- which of its calls, from 0
+    session      INTEGER NOT NULL,
+    at           INTEGER NOT NULL,     -- ms since 1970
+    tool         INTEGER NOT NULL,     -- key of tools
+    call_id      TEXT NOT NULL,
+    input_bytes  INTEGER NOT NULL,     -- of the arguments, as JSON
+    retry        INTEGER NOT NULL,     -- 1: the call of the tool before it, in its session, failed
+    result_seq   INTEGER,              -- of the result; null: none yet
+    result_at    INTEGER,
+    failed       INTEGER NOT NULL,     -- 1: the result says that it is an error
+    result_bytes INTEGER NOT NULL,     -- of the result's content, as JSON
+    counted      INTEGER NOT NULL,     -- 0: it counts elsewhere
+    PRIMARY KEY (seq, idx)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tool_calls_by_id ON tool_calls (session, call_id);
+CREATE INDEX tool_calls_by_tool ON tool_calls (session, tool, seq);
+
+-- A turn: a message of the user with what its session got until the next. It
+-- counts if its first response does.
+CREATE TABLE turns (
+    seq       INTEGER PRIMARY KEY,     -- of the user's message
+    session   INTEGER NOT NULL,
+    at        INTEGER NOT NULL,        -- ms since 1970
+    first     INTEGER,                 -- seq of its first response; null: none yet
+    last      INTEGER NOT NULL,        -- seq of its latest entry
+    millis    INTEGER NOT NULL,        -- from the message to the latest response or result
+    responses INTEGER NOT NULL,
+    calls     INTEGER NOT NULL,
+    counted   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX turns_by_session ON turns (session, seq);
+CREATE INDEX turns_by_first ON turns (first) WHERE first IS NOT NULL;
+CREATE INDEX turns_by_length ON turns (millis) WHERE counted = 1;
+
+CREATE TABLE compactions (
+    seq           INTEGER PRIMARY KEY,
+    session       INTEGER NOT NULL,
+    identity      INTEGER NOT NULL,    -- the same for copies
+    at            INTEGER NOT NULL,    -- ms since 1970
+    tokens_before INTEGER NOT NULL,
+    retained      INTEGER              -- messages kept by value; null: kept by place
+) STRICT;
+CREATE INDEX compactions_by_session ON compactions (session, seq);
+CREATE INDEX compactions_by_identity ON compactions (identity);
+
 -- For whoever asks in SQL; this program asks the tables.
 
 -- The thinned closure, two rows a segment.
@@ -326,6 +378,10 @@ CREATE VIEW v_ancestors AS
 -- +goose Down
 DROP VIEW v_ancestors;
 DROP VIEW segment_closure;
+DROP TABLE compactions;
+DROP TABLE turns;
+DROP TABLE tool_calls;
+DROP TABLE tools;
 DROP TABLE usage_rollup;
 DROP TABLE usage;
 DROP TABLE models;

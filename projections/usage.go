@@ -10,7 +10,8 @@ import (
 
 // Usage is the view of what was spent: a row for each copy of a billed response,
 // of which one counts, and sums of those that do by quarter of an hour, session,
-// model and kind. Quarters make the day of any time zone.
+// model and kind. Quarters make the day of any time zone. With it go the calls of
+// tools and the turns, which count if their response does, and the compactions.
 //
 // # What is counted once
 //
@@ -37,7 +38,7 @@ func (Usage) Version() int { return 1 }
 
 // Reset implements [Projection].
 func (Usage) Reset(ctx context.Context, tx *Tx) error {
-	for _, table := range []string{"usage", "usage_rollup", "models"} {
+	for _, table := range []string{"usage", "usage_rollup", "models", "tool_calls", "tools", "turns", "compactions"} {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+table); err != nil {
 			return err
 		}
@@ -71,11 +72,14 @@ type usageBatch struct {
 	tx     *Tx
 	models map[modelName]int64
 	sums   map[usageKey]usageSum
+
+	tools map[string]int64
+	turns map[int64]*turn // of each session, the one that goes on; nil: none
 }
 
 // Apply implements [Projection].
 func (Usage) Apply(ctx context.Context, tx *Tx, events []Event) error {
-	b := &usageBatch{tx: tx, models: map[modelName]int64{}, sums: map[usageKey]usageSum{}}
+	b := &usageBatch{tx: tx, models: map[modelName]int64{}, sums: map[usageKey]usageSum{}, tools: map[string]int64{}, turns: map[int64]*turn{}}
 	touched := map[int64]bool{}
 	for _, e := range events {
 		if e.N == 0 && e.Type == SessionDeleted {
@@ -91,6 +95,12 @@ func (Usage) Apply(ctx context.Context, tx *Tx, events []Event) error {
 		if err := b.add(ctx, e); err != nil {
 			return err
 		}
+		if err := b.work(ctx, e); err != nil {
+			return err
+		}
+	}
+	if err := b.writeTurns(ctx); err != nil {
+		return err
 	}
 	for session := range touched {
 		if err := b.markLive(ctx, session, events[len(events)-1].Seq); err != nil {
@@ -261,6 +271,11 @@ func (b *usageBatch) recount(ctx context.Context, identity int64) error {
 			return err
 		}
 		b.recountAs(c, now)
+		if (now == CountedNot) != (c.counted == CountedNot) {
+			if err := b.recountWork(ctx, c.seq, now != CountedNot); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -277,6 +292,9 @@ func (b *usageBatch) recountAs(c copyOf, now int) {
 
 // delete takes a session's rows out.
 func (b *usageBatch) delete(ctx context.Context, session int64) error {
+	if err := b.deleteWork(ctx, session); err != nil {
+		return err
+	}
 	identities, err := b.column(ctx, `SELECT identity FROM usage WHERE session = ?1 AND live = 1
 		UNION SELECT identity FROM usage WHERE session = ?1 AND live = 0`, session)
 	if err != nil {

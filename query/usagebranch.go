@@ -131,16 +131,34 @@ func (o UsageOptions) branchesOf(ctx context.Context, c Conn, s keyedSession, mo
 	return rows, nil
 }
 
-func (b *BranchSpend) fill(ctx context.Context, c Conn, session int64, p part) error {
+// fill names a branch by the last of its entries that is more than a note about
+// the tree: its tip is empty if it has none.
+func (b *BranchSpend) fill(ctx context.Context, c Conn, session int64, p part) (err error) {
 	b.Live = p.live
 	for _, s := range p.spans {
 		b.Entries += s.high - s.low + 1
 	}
-	if _, err := c.Row(ctx, idOfSQL, []any{session, p.tip}, &b.Tip); err != nil || p.from == 0 {
+	if b.Tip, err = p.tipID(ctx, c, session); err != nil || p.from == 0 {
 		return err
 	}
-	_, err := c.Row(ctx, idOfSQL, []any{session, p.from}, &b.From)
+	_, err = c.Row(ctx, idOfSQL, []any{session, p.from}, &b.From)
 	return err
+}
+
+const tipSQL = `SELECT id FROM events WHERE session = ? AND n BETWEEN ? AND ?
+	AND type NOT IN ('leaf', 'label', 'session_info') ORDER BY n DESC LIMIT 1`
+
+func (p part) tipID(ctx context.Context, c Conn, session int64) (id string, err error) {
+	if p.live {
+		_, err = c.Row(ctx, idOfSQL, []any{session, p.tip}, &id)
+		return id, err
+	}
+	for _, s := range p.spans {
+		if ok, err := c.Row(ctx, tipSQL, []any{session, s.low, s.high}, &id); err != nil || ok {
+			return id, err
+		}
+	}
+	return "", nil
 }
 
 // bills adds the bills of a session up by part.

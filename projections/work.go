@@ -1,0 +1,230 @@
+package projections
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+)
+
+// What agents did, beside what it cost: calls of tools, turns, compactions.
+
+// turn is a row of turns.
+type turn struct {
+	seq, session, at, first, last, millis int64
+	responses, calls                      int64
+	changed                               bool
+}
+
+// work adds an entry to the calls, turns and compactions.
+func (b *usageBatch) work(ctx context.Context, e Event) error {
+	if e.Entry.Type() == eventlog.TypeCompaction {
+		return b.compaction(ctx, e)
+	}
+	m := e.Entry.Message()
+	switch m.Role() {
+	case eventlog.RoleUser:
+		return b.begin(ctx, e)
+	case eventlog.RoleAssistant:
+		return b.response(ctx, e, m)
+	case eventlog.RoleToolResult:
+		return b.result(ctx, e, m)
+	}
+	return nil
+}
+
+// begin starts a turn.
+func (b *usageBatch) begin(ctx context.Context, e Event) error {
+	if err := b.writeTurn(ctx, b.turns[e.Session]); err != nil {
+		return err
+	}
+	t := &turn{seq: e.Seq, session: e.Session, at: entryTime(e.Entry), last: e.Seq}
+	b.turns[e.Session] = t
+	_, err := b.tx.Exec(ctx, "INSERT OR IGNORE INTO turns (seq, session, at, last, millis, responses, calls, counted) VALUES (?, ?, ?, ?1, 0, 0, 0, 0)", t.seq, t.session, t.at)
+	return err
+}
+
+// turn is the session's turn that an entry belongs to, nil for none.
+func (b *usageBatch) turn(ctx context.Context, e Event) (*turn, error) {
+	t, known := b.turns[e.Session]
+	if !known {
+		t = &turn{session: e.Session}
+		ok, err := b.tx.Row(ctx, "SELECT seq, at, coalesce(first, 0), last, millis, responses, calls FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT 1",
+			[]any{e.Session, e.Seq}, &t.seq, &t.at, &t.first, &t.last, &t.millis, &t.responses, &t.calls)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			t = nil
+		}
+		b.turns[e.Session] = t
+	}
+	if t != nil && e.Seq <= t.last {
+		return nil, nil // it has the entry already
+	}
+	return t, nil
+}
+
+// grow adds an entry to a turn.
+func (t *turn) grow(e Event) {
+	t.last, t.changed = e.Seq, true
+	if at := entryTime(e.Entry); t.at > 0 {
+		t.millis = max(t.millis, at-t.at)
+	}
+}
+
+// response adds an assistant message with its calls.
+func (b *usageBatch) response(ctx context.Context, e Event, m eventlog.Message) error {
+	calls := int64(0)
+	for block := range m.Get("content").Elements() {
+		if !block.Get("type").Is("toolCall") {
+			continue
+		}
+		if err := b.call(ctx, e, calls, block); err != nil {
+			return err
+		}
+		calls++
+	}
+	t, err := b.turn(ctx, e)
+	if err != nil || t == nil {
+		return err
+	}
+	t.grow(e)
+	t.responses++
+	t.calls += calls
+	if t.first == 0 {
+		t.first = e.Seq
+		return b.writeTurn(ctx, t) // a recount may ask for it
+	}
+	return nil
+}
+
+// call adds a call.
+func (b *usageBatch) call(ctx context.Context, e Event, idx int64, block js.Value) error {
+	name, _ := block.Get("name").Str()
+	id, _ := block.Get("id").Str()
+	tool, err := b.tool(ctx, name)
+	if err != nil {
+		return err
+	}
+	var retry int
+	_, err = b.tx.Row(ctx, "SELECT failed FROM tool_calls WHERE session = ? AND tool = ? AND seq < ? ORDER BY seq DESC, idx DESC LIMIT 1", []any{e.Session, tool, e.Seq}, &retry)
+	if err != nil {
+		return err
+	}
+	_, err = b.tx.Exec(ctx, `INSERT OR IGNORE INTO tool_calls (seq, idx, session, at, tool, call_id, input_bytes, retry, failed, result_bytes, counted)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, (SELECT counted > 0 FROM usage WHERE seq = ?1))`,
+		e.Seq, idx, e.Session, entryTime(e.Entry), tool, id, len(block.Get("arguments").JSON()), retry)
+	return err
+}
+
+// tool is the key of a tool.
+func (b *usageBatch) tool(ctx context.Context, name string) (key int64, err error) {
+	if key, ok := b.tools[name]; ok {
+		return key, nil
+	}
+	ok, err := b.tx.Row(ctx, "SELECT key FROM tools WHERE name = ?", []any{name}, &key)
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		r, err := b.tx.Exec(ctx, "INSERT INTO tools (name) VALUES (?)", name)
+		if err != nil {
+			return 0, err
+		}
+		if key, err = r.LastInsertId(); err != nil {
+			return 0, err
+		}
+	}
+	b.tools[name] = key
+	return key, nil
+}
+
+// result adds a result to its call: the latest with the id that has none.
+func (b *usageBatch) result(ctx context.Context, e Event, m eventlog.Message) error {
+	id, _ := m.Get("toolCallId").Str()
+	failed := 0
+	if m.Get("isError").Truthy() {
+		failed = 1
+	}
+	_, err := b.tx.Exec(ctx, `UPDATE tool_calls SET result_seq = ?1, result_at = ?2, failed = ?3, result_bytes = ?4
+		WHERE (seq, idx) = (SELECT seq, idx FROM tool_calls WHERE session = ?5 AND call_id = ?6 AND seq < ?1 ORDER BY seq DESC, idx DESC LIMIT 1) AND result_seq IS NULL`,
+		e.Seq, entryTime(e.Entry), failed, len(m.Get("content").JSON()), e.Session, id)
+	if err != nil {
+		return err
+	}
+	t, err := b.turn(ctx, e)
+	if err == nil && t != nil {
+		t.grow(e)
+	}
+	return err
+}
+
+// compaction adds a compaction.
+func (b *usageBatch) compaction(ctx context.Context, e Event) error {
+	before, _ := e.Entry.Get("tokensBefore").Float()
+	if !(before >= 0 && before < 1e15) {
+		before = 0
+	}
+	var retained any
+	if tail := e.Entry.Get("retainedTail"); tail.Truthy() {
+		n := 0
+		for range tail.Elements() {
+			n++
+		}
+		retained = n
+	}
+	sum := sha256.Sum256(binary.AppendUvarint([]byte(e.Entry.ID()+"\x00"), uint64(before)))
+	_, err := b.tx.Exec(ctx, "INSERT OR IGNORE INTO compactions (seq, session, identity, at, tokens_before, retained) VALUES (?, ?, ?, ?, ?, ?)",
+		e.Seq, e.Session, int64(binary.BigEndian.Uint64(sum[:])), entryTime(e.Entry), int64(before), retained)
+	return err
+}
+
+func (b *usageBatch) writeTurns(ctx context.Context) error {
+	for _, t := range b.turns {
+		if err := b.writeTurn(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *usageBatch) writeTurn(ctx context.Context, t *turn) error {
+	if t == nil || !t.changed {
+		return nil
+	}
+	t.changed = false
+	_, err := b.tx.Exec(ctx, `UPDATE turns SET first = nullif(?2, 0), last = ?3, millis = ?4, responses = ?5, calls = ?6,
+		counted = coalesce((SELECT counted > 0 FROM usage WHERE seq = ?2), 0) WHERE seq = ?1`,
+		t.seq, t.first, t.last, t.millis, t.responses, t.calls)
+	return err
+}
+
+// recountWork follows a response that begins or ceases to count.
+func (b *usageBatch) recountWork(ctx context.Context, seq int64, counts bool) error {
+	for _, query := range []string{
+		"UPDATE tool_calls SET counted = ?2 WHERE seq = ?1",
+		"UPDATE turns SET counted = ?2 WHERE first = ?1",
+	} {
+		if _, err := b.tx.Exec(ctx, query, seq, counts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *usageBatch) deleteWork(ctx context.Context, session int64) error {
+	delete(b.turns, session)
+	for _, query := range []string{
+		"DELETE FROM tool_calls WHERE session = ?",
+		"DELETE FROM turns WHERE session = ?",
+		"DELETE FROM compactions WHERE session = ?",
+	} {
+		if _, err := b.tx.Exec(ctx, query, session); err != nil {
+			return err
+		}
+	}
+	return nil
+}
