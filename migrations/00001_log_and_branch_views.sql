@@ -275,7 +275,8 @@ CREATE INDEX usage_by_identity ON usage (identity);
 CREATE INDEX usage_live ON usage (session, n) WHERE live = 1;
 CREATE INDEX usage_left ON usage (session, n) WHERE live = 0;
 
--- The sums of the rows that count.
+-- The sums of the rows that count: by all that is asked for, by time alone, and
+-- without the time, each as small as its questions allow.
 CREATE TABLE usage_rollup (
     bucket      INTEGER NOT NULL,      -- quarters of an hour since 1970, UTC
     session     INTEGER NOT NULL,
@@ -289,6 +290,31 @@ CREATE TABLE usage_rollup (
     cache_write INTEGER NOT NULL,
     cost        INTEGER NOT NULL,
     PRIMARY KEY (bucket, session, model, kind, counted)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE usage_times (
+    bucket      INTEGER NOT NULL,
+    kind        INTEGER NOT NULL,
+    counted     INTEGER NOT NULL,
+    responses   INTEGER NOT NULL,
+    input       INTEGER NOT NULL,
+    output      INTEGER NOT NULL,
+    cache_read  INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    cost        INTEGER NOT NULL,
+    PRIMARY KEY (bucket, kind, counted)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE usage_sessions (
+    session     INTEGER NOT NULL,
+    model       INTEGER NOT NULL,
+    kind        INTEGER NOT NULL,
+    counted     INTEGER NOT NULL,
+    responses   INTEGER NOT NULL,
+    input       INTEGER NOT NULL,
+    output      INTEGER NOT NULL,
+    cache_read  INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    cost        INTEGER NOT NULL,
+    PRIMARY KEY (session, model, kind, counted)
 ) STRICT, WITHOUT ROWID;
 
 -- Calls of tools. Those count whose message does.
@@ -382,6 +408,8 @@ DROP TABLE compactions;
 DROP TABLE turns;
 DROP TABLE tool_calls;
 DROP TABLE tools;
+DROP TABLE usage_sessions;
+DROP TABLE usage_times;
 DROP TABLE usage_rollup;
 DROP TABLE usage;
 DROP TABLE models;

@@ -3,6 +3,8 @@ package projections
 import (
 	"context"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -38,7 +40,7 @@ func (Usage) Version() int { return 1 }
 
 // Reset implements [Projection].
 func (Usage) Reset(ctx context.Context, tx *Tx) error {
-	for _, table := range []string{"usage", "usage_rollup", "models", "tool_calls", "tools", "turns", "compactions"} {
+	for _, table := range []string{"usage", "usage_rollup", "usage_times", "usage_sessions", "models", "tool_calls", "tools", "turns", "compactions"} {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+table); err != nil {
 			return err
 		}
@@ -161,9 +163,11 @@ func (b *usageBatch) add(ctx context.Context, e Event) error {
 }
 
 // count adds a row to the sums, or with sign -1 takes it away.
-func (b *usageBatch) count(k usageKey, s usageSum, sign int64) {
-	was := b.sums[k]
-	b.sums[k] = usageSum{
+func (b *usageBatch) count(k usageKey, s usageSum, sign int64) { addTo(b.sums, k, s, sign) }
+
+func addTo(sums map[usageKey]usageSum, k usageKey, s usageSum, sign int64) {
+	was := sums[k]
+	sums[k] = usageSum{
 		was.responses + sign*s.responses, was.input + sign*s.input, was.output + sign*s.output,
 		was.cacheRead + sign*s.cacheRead, was.cacheWrite + sign*s.cacheWrite, was.cost + sign*s.cost,
 	}
@@ -401,26 +405,60 @@ func (b *usageBatch) changed(ctx context.Context, query string, session int64, s
 	return changed, rows.Err()
 }
 
+// The three tables of sums: what a row is added with, and what takes it away when
+// nothing is left.
+var (
+	rollup         = sumsTable("usage_rollup", "bucket", "session", "model", "kind", "counted")
+	rollupTimes    = sumsTable("usage_times", "bucket", "kind", "counted")
+	rollupSessions = sumsTable("usage_sessions", "session", "model", "kind", "counted")
+)
+
+type sumsSQL struct{ add, tidy string }
+
+func sumsTable(name string, key ...string) sumsSQL {
+	sums := []string{"responses", "input", "output", "cache_read", "cache_write", "cost"}
+	columns := strings.Join(append(slices.Clone(key), sums...), ", ")
+	added := make([]string, len(sums))
+	for i, sum := range sums {
+		added[i] = sum + " = " + sum + " + excluded." + sum
+	}
+	return sumsSQL{
+		add: "INSERT INTO " + name + " (" + columns + ") VALUES (?" + strings.Repeat(", ?", len(key)+len(sums)-1) + ")" +
+			" ON CONFLICT (" + strings.Join(key, ", ") + ") DO UPDATE SET " + strings.Join(added, ", "),
+		tidy: "DELETE FROM " + name + " WHERE " + strings.Join(key, " = ? AND ") + " = ? AND responses = 0",
+	}
+}
+
 // write adds what changed to the sums.
 func (b *usageBatch) write(ctx context.Context) error {
+	times, sessions := map[usageKey]usageSum{}, map[usageKey]usageSum{}
 	for k, s := range b.sums {
-		if s == (usageSum{}) {
-			continue
-		}
-		_, err := b.tx.Exec(ctx, `INSERT INTO usage_rollup (bucket, session, model, kind, counted, responses, input, output, cache_read, cache_write, cost)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-			ON CONFLICT (bucket, session, model, kind, counted) DO UPDATE SET responses = responses + ?6, input = input + ?7, output = output + ?8,
-				cache_read = cache_read + ?9, cache_write = cache_write + ?10, cost = cost + ?11`,
-			k.bucket, k.session, k.model, int(k.kind), k.counted, s.responses, s.input, s.output, s.cacheRead, s.cacheWrite, s.cost)
-		if err != nil {
-			return err
-		}
-		if s.responses >= 0 {
-			continue
-		}
-		if _, err := b.tx.Exec(ctx, "DELETE FROM usage_rollup WHERE bucket = ? AND session = ? AND model = ? AND kind = ? AND counted = ? AND responses = 0",
-			k.bucket, k.session, k.model, int(k.kind), k.counted); err != nil {
-			return err
+		addTo(times, usageKey{bucket: k.bucket, kind: k.kind, counted: k.counted}, s, 1)
+		addTo(sessions, usageKey{session: k.session, model: k.model, kind: k.kind, counted: k.counted}, s, 1)
+	}
+	for _, t := range []struct {
+		sumsSQL
+		sums map[usageKey]usageSum
+		key  func(k usageKey) []any
+	}{
+		{rollup, b.sums, func(k usageKey) []any { return []any{k.bucket, k.session, k.model, int(k.kind), k.counted} }},
+		{rollupTimes, times, func(k usageKey) []any { return []any{k.bucket, int(k.kind), k.counted} }},
+		{rollupSessions, sessions, func(k usageKey) []any { return []any{k.session, k.model, int(k.kind), k.counted} }},
+	} {
+		for k, s := range t.sums {
+			if s == (usageSum{}) {
+				continue
+			}
+			key := t.key(k)
+			if _, err := b.tx.Exec(ctx, t.add, append(slices.Clone(key), s.responses, s.input, s.output, s.cacheRead, s.cacheWrite, s.cost)...); err != nil {
+				return err
+			}
+			if s.responses >= 0 {
+				continue
+			}
+			if _, err := b.tx.Exec(ctx, t.tidy, key...); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

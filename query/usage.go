@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -81,13 +81,13 @@ func Usage(ctx context.Context, c Conn, o UsageOptions) (UsageReport, error) {
 	if o.By == ByBranch {
 		return usageByBranch(ctx, c, o)
 	}
-	name, err := o.namer(ctx, c)
+	name, sums, err := o.source(ctx, c)
 	if err != nil {
 		return UsageReport{}, err
 	}
 	groups := map[string]*Split{}
 	var report UsageReport
-	err = o.sums(ctx, c, func(group int64, kind eventlog.BillKind, counted int, s Spend) {
+	err = sums(ctx, c, func(group int64, kind eventlog.BillKind, counted int, s Spend) {
 		key := name(group)
 		g := groups[key]
 		if g == nil {
@@ -118,16 +118,33 @@ func (r *UsageReport) sort(by Grouping) {
 	})
 }
 
+// source is where a report has its sums from, and what names its groups.
+func (o UsageOptions) source(ctx context.Context, c Conn) (name func(int64) string, sums sumsReader, err error) {
+	if o.byTime() && o.Session == "" && o.CWD == "" && o.Provider == "" && o.Model == "" && o.aligned() {
+		name, sums, err := o.calendar(ctx, c)
+		if err != nil || sums != nil {
+			return name, sums, err
+		}
+	}
+	name, err = o.namer(ctx, c)
+	return name, o.sums, err
+}
+
+// sumsReader reads sums by group, kind and what they count as.
+type sumsReader func(ctx context.Context, c Conn, add func(group int64, kind eventlog.BillKind, counted int, s Spend)) error
+
+const noBound = 1 << 62
+
 // millis are the bounds in ms since 1970.
 func (o UsageOptions) millis() (since, until int64) {
-	since, until = -1, 1<<62
+	since, until = -1, noBound
 	if !o.Since.IsZero() {
 		since = ceilMillis(o.Since)
 	}
 	if !o.Until.IsZero() {
 		until = ceilMillis(o.Until)
 	}
-	if since > -1 || until < 1<<62 {
+	if since > -1 || until < noBound {
 		since = max(since, 1) // what has no time has 0
 	}
 	return since, until
@@ -143,40 +160,59 @@ func ceilMillis(t time.Time) int64 {
 	return ms
 }
 
-// The two sources of sums, with what a report can be grouped by in integers.
+// The sources of sums, with what a report can be grouped by in integers.
 const (
-	rollupColumns = `, r.kind, r.counted, sum(r.responses), sum(r.input), sum(r.output), sum(r.cache_read), sum(r.cache_write), sum(r.cost)
-FROM usage_rollup r WHERE r.bucket >= ?1 AND r.bucket < ?2`
-	rowColumns = `, r.kind, r.counted, count(*), sum(r.input), sum(r.output), sum(r.cache_read), sum(r.cache_write), sum(r.cost)
-FROM usage r WHERE r.counted > 0 AND r.at >= ?1 AND r.at < ?2`
+	spendSums = `sum(r.responses), sum(r.input), sum(r.output), sum(r.cache_read), sum(r.cache_write), sum(r.cost)`
 
-	filterSession  = ` AND r.session = (SELECT key FROM sessions WHERE id = ?3)`
-	filterCWD      = ` AND r.session IN (SELECT key FROM sessions WHERE cwd = ?4)`
-	filterProvider = ` AND r.model IN (SELECT key FROM models WHERE provider = ?5)`
-	filterModel    = ` AND r.model IN (SELECT key FROM models WHERE model = ?6)`
+	// By time alone: the periods come as a JSON list of their first buckets, each
+	// above the number of buckets, and are numbered.
+	timesSQL = `SELECT p.key, r.kind, r.counted, ` + spendSums + `
+FROM json_each(?1) p CROSS JOIN usage_times r WHERE r.bucket >= p.value >> 20 AND r.bucket < (p.value >> 20) + (p.value & 0xfffff)
+GROUP BY 1, 2, 3`
+
+	sessionsFrom = `, r.kind, r.counted, ` + spendSums + ` FROM usage_sessions r WHERE true`
+	rollupFrom   = `, r.kind, r.counted, ` + spendSums + ` FROM usage_rollup r WHERE r.bucket >= ? AND r.bucket < ?`
+	rowsFrom     = `, r.kind, r.counted, count(*), sum(r.input), sum(r.output), sum(r.cache_read), sum(r.cache_write), sum(r.cost)
+FROM usage r WHERE r.counted > 0 AND r.at >= ? AND r.at < ?`
+
+	filterSession  = ` AND r.session = (SELECT key FROM sessions WHERE id = ?)`
+	filterCWD      = ` AND r.session IN (SELECT key FROM sessions WHERE cwd = ?)`
+	filterProvider = ` AND r.model IN (SELECT key FROM models WHERE provider = ?)`
+	filterModel    = ` AND r.model IN (SELECT key FROM models WHERE model = ?)`
 )
 
-// sumsSQL is the query of a report; args are its arguments.
+func (o UsageOptions) byTime() bool {
+	return o.By == ByDay || o.By == ByWeek || o.By == ByMonth
+}
+
+// aligned says whether the bounds are between buckets.
+func (o UsageOptions) aligned() bool {
+	since, until := o.millis()
+	whole := func(ms int64) bool { return ms <= 1 || ms == noBound || ms%bucketMillis == 0 }
+	return whole(since) && whole(until)
+}
+
+// sumsSQL is the query of a report.
 func (o UsageOptions) sumsSQL() (text string, args []any) {
 	since, until := o.millis()
-	group, from := "r.session", rollupColumns
-	switch o.By {
-	case ByNothing:
+	group, from := "r.session", rollupFrom
+	switch {
+	case o.By == ByNothing:
 		group = "0"
-	case ByDay, ByWeek, ByMonth:
+	case o.byTime():
 		group = "r.bucket"
-	case ByModel, ByProvider:
+	case o.By == ByModel || o.By == ByProvider:
 		group = "r.model"
 	}
-	aligned := func(ms int64) bool { return ms <= 1 || ms == 1<<62 || ms%bucketMillis == 0 }
-	if aligned(since) && aligned(until) {
-		since, until = floorDiv(since+bucketMillis-1), until/bucketMillis
-		if until*bucketMillis > 1<<61 {
-			until = 1 << 62
-		}
-	} else {
-		from = rowColumns
-		if group == "r.bucket" {
+	switch {
+	case !o.byTime() && o.Since.IsZero() && o.Until.IsZero():
+		from = sessionsFrom
+	case o.aligned():
+		since, until = o.buckets()
+		args = []any{since, until}
+	default:
+		from, args = rowsFrom, []any{since, until}
+		if o.byTime() {
 			group = "r.at / 900000"
 		}
 	}
@@ -185,10 +221,19 @@ func (o UsageOptions) sumsSQL() (text string, args []any) {
 		{o.Session, filterSession}, {o.CWD, filterCWD}, {o.Provider, filterProvider}, {o.Model, filterModel},
 	} {
 		if f.value != "" {
-			text += f.sql
+			text, args = text+f.sql, append(args, f.value)
 		}
 	}
-	return text + " GROUP BY 1, 2, 3", []any{since, until, o.Session, o.CWD, o.Provider, o.Model}
+	return text + " GROUP BY 1, 2, 3", args
+}
+
+// buckets are the bounds in buckets, if they are aligned.
+func (o UsageOptions) buckets() (since, until int64) {
+	since, until = o.millis()
+	if until != noBound {
+		until /= bucketMillis
+	}
+	return floorDiv(since + bucketMillis - 1), until
 }
 
 func floorDiv(ms int64) int64 {
@@ -201,13 +246,11 @@ func floorDiv(ms int64) int64 {
 // sums gives the sums by group, kind and what they count as.
 func (o UsageOptions) sums(ctx context.Context, c Conn, add func(group int64, kind eventlog.BillKind, counted int, s Spend)) error {
 	text, args := o.sumsSQL()
-	used := 2
-	for i := 3; i <= len(args); i++ {
-		if strings.Contains(text, "?"+string(rune('0'+i))) {
-			used = i
-		}
-	}
-	rows, err := c.Rows(ctx, text, args[:used]...)
+	return readSums(ctx, c, add, text, args...)
+}
+
+func readSums(ctx context.Context, c Conn, add func(group int64, kind eventlog.BillKind, counted int, s Spend), text string, args ...any) error {
+	rows, err := c.Rows(ctx, text, args...)
 	if err != nil {
 		return err
 	}
@@ -261,19 +304,112 @@ func names(ctx context.Context, c Conn, query string) (func(int64) string, error
 	return func(key int64) string { return all[key] }, rows.Err()
 }
 
+func (o UsageOptions) zone() *time.Location {
+	if o.Zone == nil {
+		return time.Local
+	}
+	return o.Zone
+}
+
 // periods names the day, week or month of a bucket, in a zone: by the calendar,
 // so that the days on which clocks are changed have their 23 or 25 hours.
 func (o UsageOptions) periods() func(bucket int64) string {
-	zone := o.Zone
-	if zone == nil {
-		zone = time.Local
-	}
+	zone := o.zone()
 	return func(bucket int64) string {
 		if bucket == 0 {
 			return "" // no time
 		}
 		return period(time.UnixMilli(bucket*bucketMillis).In(zone), o.By)
 	}
+}
+
+const timesRangeSQL = `SELECT min(bucket), max(bucket) FROM usage_times WHERE bucket >= ? AND bucket < ?`
+
+// maxPeriods is how many periods are enumerated: 50 years of days. Entries that
+// lie farther apart have wrong clocks, and are sorted in one by one.
+const maxPeriods = 20_000
+
+// calendar enumerates the periods in which anything was spent, and has the
+// database add each up. It gives no reader if they are too many.
+func (o UsageOptions) calendar(ctx context.Context, c Conn) (func(int64) string, sumsReader, error) {
+	since, until := o.buckets()
+	var first, last *int64
+	if _, err := c.Row(ctx, timesRangeSQL, []any{max(since, 1), until}, &first, &last); err != nil {
+		return nil, nil, err
+	}
+	names, list := []string{}, []byte{'['}
+	add := func(name string, from, to int64) {
+		if len(names) > 0 {
+			list = append(list, ',')
+		}
+		names, list = append(names, name), strconv.AppendInt(list, from<<20|(to-from), 10)
+	}
+	if since <= 0 {
+		add("", 0, 1) // no time
+	}
+	if first != nil {
+		zone := o.zone()
+		day := begin(time.UnixMilli(*first*bucketMillis).In(zone), o.By)
+		for from := *first; from <= *last; {
+			if len(names) > maxPeriods {
+				return nil, nil, nil
+			}
+			next := following(day, o.By)
+			to := min(floorDiv(next.UnixMilli()+bucketMillis-1), until)
+			add(period(day, o.By), from, to)
+			day, from = next, to
+			if to == until {
+				break
+			}
+		}
+	}
+	text := string(append(list, ']'))
+	return func(i int64) string { return names[i] }, func(ctx context.Context, c Conn, add func(int64, eventlog.BillKind, int, Spend)) error {
+		return readSums(ctx, c, add, timesSQL, text)
+	}, nil
+}
+
+// begin is when the period of a time begins.
+func begin(t time.Time, by Grouping) time.Time {
+	y, m, d := t.Date()
+	switch by {
+	case ByWeek:
+		d -= (int(t.Weekday()) + 6) % 7
+	case ByMonth:
+		d = 1
+	}
+	return midnight(y, m, d, t.Location())
+}
+
+// following is when the next period begins.
+func following(t time.Time, by Grouping) time.Time {
+	y, m, d := t.Date()
+	switch by {
+	case ByWeek:
+		d += 7
+	case ByMonth:
+		m++
+	default:
+		d++
+	}
+	return midnight(y, m, d, t.Location())
+}
+
+// midnight is the first moment of a day. Where the clocks are changed at midnight
+// there may be no 0:00, or two.
+func midnight(y int, m time.Month, d int, zone *time.Location) time.Time {
+	t := time.Date(y, m, d, 0, 0, 0, 0, zone)
+	day := time.Date(y, m, d, 12, 0, 0, 0, zone).YearDay()
+	if t.YearDay() != day {
+		_, t = t.ZoneBounds()
+	}
+	if t.Add(-1).YearDay() == day {
+		start, _ := t.ZoneBounds()
+		_, was := start.Add(-1).Zone()
+		_, is := t.Zone()
+		t = t.Add(time.Duration(is-was) * time.Second)
+	}
+	return t
 }
 
 func period(t time.Time, by Grouping) string {

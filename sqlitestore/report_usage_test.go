@@ -159,6 +159,35 @@ func TestReport_J4_DaysAreThoseOfTheZone(t *testing.T) {
 	require.Equal(t, map[string]int64{"2026-11-01": 32 + 64 + 128}, usageBy(t, s, day))
 }
 
+// Periods that are counted off and periods that are found for each moment are the
+// same, where clocks are changed at night, at midnight, by half an hour, and where
+// a day was left out.
+func TestPeriodsAreThoseOfEachMoment(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	session, err := s.Create(t.Context(), eventlog.CreateOptions{ID: "s"})
+	require.NoError(t, err)
+	for name, at := range map[string]time.Time{
+		"America/Sao_Paulo":   time.Date(2018, 11, 4, 3, 0, 0, 0, time.UTC),
+		"America/Havana":      time.Date(2025, 11, 2, 5, 0, 0, 0, time.UTC),
+		"Australia/Lord_Howe": time.Date(2026, 4, 4, 15, 0, 0, 0, time.UTC),
+		"Pacific/Apia":        time.Date(2011, 12, 30, 10, 0, 0, 0, time.UTC),
+		"Asia/Kathmandu":      time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		zone, err := time.LoadLocation(name)
+		require.NoError(t, err)
+		var drafts []eventlog.Draft
+		for i := -200; i < 200; i++ {
+			drafts = append(drafts, billed(fmt.Sprint(name, i), 1, at.Add(time.Duration(i)*15*time.Minute)))
+		}
+		_, err = session.Append(t.Context(), drafts...)
+		require.NoError(t, err)
+		for _, by := range []query.Grouping{query.ByDay, query.ByWeek, query.ByMonth} {
+			counted := usageBy(t, s, query.UsageOptions{By: by, Zone: zone})
+			require.Equal(t, usageBy(t, s, query.UsageOptions{By: by, Zone: zone, Model: "coder"}), counted, "%s by %s", name, by)
+		}
+	}
+}
+
 // A store that only reads answers from all of the log, whoever left its views
 // behind, and leaves the file as it is.
 func TestUsageOfAStoreThatOnlyReads(t *testing.T) {

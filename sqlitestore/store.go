@@ -170,13 +170,7 @@ func (s viewHost) Update(ctx context.Context, f func(ctx context.Context, tx *pr
 	if s.writer == nil {
 		return s.readOnly()
 	}
-	return s.writer.updateLazily(ctx, func(ctx context.Context, tx *projections.Tx) error {
-		// What they apply, the branch views have already.
-		if err := s.bringUp(ctx, tx); err != nil {
-			return err
-		}
-		return f(ctx, tx)
-	})
+	return s.writer.updateLazily(ctx, f)
 }
 
 // Appended implements [projections.Host].

@@ -36,6 +36,9 @@ var later = map[string][]string{
 			FROM usage u LEFT JOIN models m ON m.key = u.model ORDER BY u.seq`,
 		`SELECT r.bucket, r.session, m.provider, m.model, r.kind, r.counted, r.responses, r.input, r.output, r.cache_read, r.cache_write, r.cost
 			FROM usage_rollup r LEFT JOIN models m ON m.key = r.model ORDER BY 1, 2, 3, 4, 5, 6`,
+		`SELECT * FROM usage_times ORDER BY 1, 2, 3`,
+		`SELECT r.session, m.provider, m.model, r.kind, r.counted, r.responses, r.input, r.output, r.cache_read, r.cache_write, r.cost
+			FROM usage_sessions r LEFT JOIN models m ON m.key = r.model ORDER BY 1, 2, 3, 4, 5`,
 		`SELECT c.seq, c.idx, c.session, c.at, t.name, c.call_id, c.input_bytes, c.retry, c.result_seq, c.result_at, c.failed, c.result_bytes, c.counted
 			FROM tool_calls c LEFT JOIN tools t ON t.key = c.tool ORDER BY 1, 2`,
 		`SELECT * FROM turns ORDER BY seq`,

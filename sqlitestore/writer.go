@@ -79,10 +79,11 @@ func (w *writer) update(ctx context.Context, f func(ctx context.Context, tx *pro
 	return w.do(&request{ctx: ctx, run: f})
 }
 
-// updateLazily is update for what can be made again: the commit does not wait for
-// the disk. What is committed later, and synced, syncs it too (SQLite's WAL).
+// updateLazily is update with the branch views current before f, for what can be
+// made again: the commit does not wait for the disk. What is committed later, and
+// synced, syncs it too (SQLite's WAL).
 func (w *writer) updateLazily(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {
-	return w.do(&request{ctx: ctx, run: f, lazy: true})
+	return w.do(&request{ctx: ctx, run: f, lazy: true, views: true})
 }
 
 // exclusively runs f on the write connection, outside of a transaction, while

@@ -51,7 +51,7 @@ const (
 // parts are the prefixes of names; what has none of them is of the branch set.
 var parts = map[Part][]string{
 	Log:       {"sqlite_", "events", "sessions", "guards", "audit", "tombstones", "checkpoints", "goose", "imports", "schema"},
-	OtherView: {"catalog", "usage", "tools", "messages", "search", "spend"},
+	OtherView: {"catalog", "usage", "models", "tool", "turns", "compactions", "search"},
 }
 
 // PartOf says what a table or index is for.
