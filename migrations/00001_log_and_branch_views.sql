@@ -369,6 +369,14 @@ CREATE TABLE compactions (
 CREATE INDEX compactions_by_session ON compactions (session, seq);
 CREATE INDEX compactions_by_identity ON compactions (identity);
 
+-- The full-text index, by the kinds of eventlog.TextKind. It holds terms, not
+-- texts; the tokenizer only takes them apart at the blanks.
+CREATE VIRTUAL TABLE search USING fts5 (
+    message, summary, name, label, call, result, session,
+    content = '', contentless_delete = 1, tokenize = 'ascii'
+);
+CREATE VIRTUAL TABLE search_terms USING fts5vocab (search, col);
+
 -- For whoever asks in SQL; this program asks the tables.
 
 -- The thinned closure, two rows a segment.
@@ -404,6 +412,8 @@ CREATE VIEW v_ancestors AS
 -- +goose Down
 DROP VIEW v_ancestors;
 DROP VIEW segment_closure;
+DROP TABLE search_terms;
+DROP TABLE search;
 DROP TABLE compactions;
 DROP TABLE turns;
 DROP TABLE tool_calls;

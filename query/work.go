@@ -203,7 +203,7 @@ type BranchUsage struct {
 	Split
 }
 
-const forksSQL = `SELECT f.key, coalesce(s.id, ''), (SELECT count(*) FROM sessions o WHERE o.source = f.key)
+const forkedSQL = `SELECT f.key, coalesce(s.id, ''), (SELECT count(*) FROM sessions o WHERE o.source = f.key)
 FROM sessions f LEFT JOIN sessions s ON s.key = f.source WHERE f.id = ?`
 
 // Branches says how a session branched, its leaf's branch first. Branches of
@@ -212,7 +212,7 @@ FROM sessions f LEFT JOIN sessions s ON s.key = f.source WHERE f.id = ?`
 func Branches(ctx context.Context, c Conn, session string) (report BranchReport, err error) {
 	report.Session = session
 	var key int64
-	ok, err := c.Row(ctx, forksSQL, []any{session}, &key, &report.Source, &report.Forks)
+	ok, err := c.Row(ctx, forkedSQL, []any{session}, &key, &report.Source, &report.Forks)
 	if err != nil {
 		return report, err
 	}

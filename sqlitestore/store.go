@@ -144,7 +144,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 
 // asyncViews are the views that follow the log by themselves.
 func asyncViews() []projections.Projection {
-	return []projections.Projection{projections.Catalog{}, projections.Usage{}}
+	return []projections.Projection{projections.Catalog{}, projections.Usage{}, projections.Search{}}
 }
 
 // ViewNames are the names of the views, as [Store.Rebuild] takes them: the branch

@@ -31,6 +31,10 @@ var views = []struct{ name, query string }{
 // later are the rows of the asynchronous views.
 var later = map[string][]string{
 	"catalog": {`SELECT * FROM catalog ORDER BY session`},
+	"search": {
+		`SELECT id FROM search_docsize ORDER BY id`,
+		`SELECT term, col, doc, cnt FROM search_terms`,
+	},
 	"usage": { // keys of models differ between two builds
 		`SELECT u.seq, u.session, u.n, u.identity, u.at, u.kind, m.provider, m.model, u.input, u.output, u.cache_read, u.cache_write, u.cost, u.live, u.counted
 			FROM usage u LEFT JOIN models m ON m.key = u.model ORDER BY u.seq`,

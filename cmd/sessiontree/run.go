@@ -170,6 +170,7 @@ func (c *cli) execute(args []string) error {
 		c.damageCommand(),
 		c.diffCommand(),
 		c.followCommand(),
+		c.searchCommand(),
 		c.usageCommand(),
 		c.toolsCommand(),
 		c.branchesCommand(),

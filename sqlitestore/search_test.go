@@ -1,0 +1,194 @@
+package sqlitestore_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/query"
+	"github.com/sessiontree/sessiontree/sqlitestore"
+	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
+)
+
+// found are the entries that a search finds, in its order.
+func found(t *testing.T, s *sqlitestore.Store, o query.SearchOptions) (ids []string) {
+	t.Helper()
+	hits, err := s.Search(t.Context(), o)
+	require.NoError(t, err, "%q", o.Text)
+	for _, h := range hits {
+		ids = append(ids, h.Session+"/"+h.Entry)
+	}
+	return ids
+}
+
+func searchStore(t *testing.T) *sqlitestore.Store {
+	t.Helper()
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Source: ticking(), Synchronous: sqlitestore.Normal})
+	say := func(text string) string { return said("user", `,"content":`+js.Text(text).JSON()) }
+	_, err := s.Add(t.Context(), eventlog.Metadata{ID: "s", CreatedAt: js.ISO(noon)}, madeChain(t,
+		say("The parser: don't use the wrong-book. TODO: parseURLPath"), // e0
+		say("重跑gen-itgc后，检查数据库"),                                        // e1
+		said("assistant", `,"content":[{"type":"thinking","thinking":"Ein Gedanke"},{"type":"text","text":"use the db, Café"},{"type":"toolCall","id":"c","name":"bash","arguments":{"command":"grep -rn \"needle\nhay\" .","deep":[{"x":"buried"}]}}]`), // e2
+		result("c", false, `[{"type":"text","text":"haystack: 3 matches"}]`),       // e3
+		`"type":"compaction","summary":"summed up","tokensBefore":1`,               // e4
+		`"type":"session_info","name":"The naming"`,                                // e5
+		`"type":"label","targetId":"e0","label":"done"`,                            // e6
+		say("half an emoji \xed\xa0\xbd? C:\\x  100% a_b NEAR( \"quoted\" * ガラス"))) // e7
+	require.NoError(t, err)
+	return s
+}
+
+// Whatever is typed is safe, and finds what it says.
+func TestReport_L3_L4_WhatIsTypedIsFound(t *testing.T) {
+	s := searchStore(t)
+	for text, want := range map[string][]string{
+		"parser":             {"s/e0"},
+		"don't":              {"s/e0"},
+		"wrong-book":         {"s/e0"},
+		"WRONG BOOK":         {"s/e0"},
+		"book-wrong":         nil,
+		"book wrong":         {"s/e0"}, // two words, in any order
+		"TODO:":              {"s/e0"},
+		"parseUrlPath":       {"s/e0"},
+		"parseurlpath":       {"s/e0"},
+		"urlpath":            nil,
+		"url":                {"s/e0"},
+		"itgc":               {"s/e1"},
+		"gen-itgc":           {"s/e1"},
+		"重跑gen-itgc后":        {"s/e1"},
+		"跑gen":               {"s/e1"},
+		"数据":                 {"s/e1"},
+		"据":                  {"s/e1"},
+		"检查数据库":              {"s/e1"},
+		"据数":                 nil,
+		"db":                 {"s/e2"},
+		"cafe":               {"s/e2"},
+		"gedanke":            {"s/e2"},
+		"needle hay":         {"s/e2"},
+		"buried":             {"s/e2"},
+		"3 matches":          {"s/e3"},
+		"summed":             {"s/e4"},
+		"naming":             {"s/e5"},
+		"done":               {"s/e6"},
+		"ガラス":                {"s/e7"},
+		"ｶﾞﾗｽ":               {"s/e7"},
+		"the":                {"s/e5", "s/e2", "s/e0"}, // the newest first
+		"a":                  {"s/e7"},
+		`C:\x`:               {"s/e7"},
+		`"quoted"`:           {"s/e7"},
+		"quoted*":            {"s/e7"},
+		"NEAR(":              {"s/e7"},
+		"NOT":                nil,
+		"AND OR":             nil,
+		"emoji \xed\xa0\xbd": {"s/e7"},
+		`"`:                  nil,
+		"*":                  nil,
+		"":                   nil,
+		"  \x00 ":            nil,
+		"message: done":      nil,
+		"' OR 1=1 --":        nil,
+	} {
+		require.Equal(t, want, found(t, s, query.SearchOptions{Text: text}), "%q", text)
+		require.ElementsMatch(t, want, found(t, s, query.SearchOptions{Text: text, Rank: true}), "%q ranked", text)
+	}
+	long := strings.Repeat("the parser x-y-z 数据库", 5000)
+	require.Empty(t, found(t, s, query.SearchOptions{Text: long}))
+	require.Equal(t, []string{"s/e0"}, found(t, s, query.SearchOptions{Text: strings.Repeat("the parser ", 500)}))
+}
+
+func TestReport_L1_LoneSurrogatesAreSearchedAround(t *testing.T) {
+	s := searchStore(t)
+	hits, err := s.Search(t.Context(), query.SearchOptions{Text: "emoji"})
+	require.NoError(t, err)
+	require.Len(t, hits, 1)
+	require.Contains(t, hits[0].Snippet, "half an emoji ")
+}
+
+func TestSearchFiltersAndShows(t *testing.T) {
+	s := searchStore(t)
+	ctx := t.Context()
+	for text, want := range map[string][]eventlog.TextKind{
+		"the": {eventlog.TextName, eventlog.TextMessage}, "hay": {eventlog.TextCall}, "haystack": {eventlog.TextResult},
+		"done": {eventlog.TextLabel}, "summed": {eventlog.TextSummary},
+	} {
+		for _, k := range eventlog.TextKinds() {
+			hits, err := s.Search(ctx, query.SearchOptions{Text: text, Kinds: []eventlog.TextKind{k}})
+			require.NoError(t, err)
+			require.Equal(t, slices.Contains(want, k), len(hits) > 0, "%s in %s", text, k)
+			if len(hits) == 0 {
+				continue
+			}
+			require.Equal(t, k, hits[0].Kind)
+			m := hits[0].Marks[0]
+			require.Equal(t, text, strings.ToLower(hits[0].Snippet[m[0]:m[1]]))
+		}
+	}
+	_, err := s.Search(ctx, query.SearchOptions{Text: "x", Kinds: []eventlog.TextKind{"session"}})
+	require.ErrorIs(t, err, eventlog.ErrInvalidArgument)
+	_, err = s.Search(ctx, query.SearchOptions{Text: "x", Session: "nobody"})
+	require.ErrorIs(t, err, eventlog.ErrNotFound)
+
+	// A fork has the entries too; what it left is abandoned there.
+	fork, err := s.Fork(ctx, eventlog.Metadata{ID: "s"}, eventlog.ForkOptions{CreateOptions: eventlog.CreateOptions{ID: "f"}})
+	require.NoError(t, err)
+	_, err = fork.MoveTo(ctx, eventlog.At("e0"), nil)
+	require.NoError(t, err)
+	live := func(session string) (all []bool) {
+		hits, err := s.Search(ctx, query.SearchOptions{Text: "the", Session: session})
+		require.NoError(t, err)
+		for _, h := range hits {
+			require.Equal(t, session, h.Session)
+			all = append(all, h.Live)
+		}
+		return all
+	}
+	require.Equal(t, []bool{true, true, true}, live("s"))
+	require.Equal(t, []bool{false, false, true}, live("f"))
+
+	// Pages.
+	var paged []string
+	o := query.SearchOptions{Text: "the", Limit: 1}
+	for {
+		hits, err := s.Search(ctx, o)
+		require.NoError(t, err)
+		if len(hits) == 0 {
+			break
+		}
+		paged, o.Before = append(paged, hits[0].Session+"/"+hits[0].Entry), hits[0].Cursor
+	}
+	require.Equal(t, []string{"f/e5", "f/e2", "f/e0", "s/e5", "s/e2", "s/e0"}, paged)
+
+	// What is deleted is found no more.
+	require.NoError(t, s.Delete(ctx, eventlog.Metadata{ID: "s"}))
+	require.Equal(t, []string{"f/e5", "f/e2", "f/e0"}, found(t, s, query.SearchOptions{Text: "the"}))
+}
+
+func TestSearchQueries(t *testing.T) {
+	s := searchStore(t)
+	for text, want := range map[string][]string{
+		`"use the"`:             {"s/e2", "s/e0"},
+		`pars*`:                 {"s/e0"},
+		`parser NOT book`:       nil,
+		`needle OR summed`:      {"s/e4", "s/e2"},
+		`label: done`:           {"s/e6"},
+		`{label summary}: done`: {"s/e6"},
+		`-label: done`:          nil,
+		`NEAR(use book, 3)`:     {"s/e0"},
+		`NEAR(use book, 1)`:     nil,
+		`数据库 AND itgc`:          {"s/e1"},
+		`Café`:                  {"s/e2"},
+		``:                      nil,
+	} {
+		require.Equal(t, want, found(t, s, query.SearchOptions{Text: text, Syntax: true}), "%q", text)
+	}
+	for _, text := range []string{`"`, `AND`, `(`, `a NOT`, `session: x`, `nowhere: x`, `*`, "a\x00b OR"} {
+		_, err := s.Search(t.Context(), query.SearchOptions{Text: text, Syntax: true})
+		if err != nil {
+			require.ErrorIs(t, err, eventlog.ErrInvalidArgument, "%q", text)
+		}
+	}
+}
