@@ -1,7 +1,9 @@
 package projections
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -64,6 +66,12 @@ type usageKey struct {
 	bucket, session, model int64
 	kind                   eventlog.BillKind
 	counted                int
+}
+
+// compare orders keys as the tables have them.
+func (k usageKey) compare(l usageKey) int {
+	return cmp.Or(cmp.Compare(k.bucket, l.bucket), cmp.Compare(k.session, l.session), cmp.Compare(k.model, l.model),
+		cmp.Compare(k.kind, l.kind), cmp.Compare(k.counted, l.counted))
 }
 
 // usageSum is a sum.
@@ -445,7 +453,8 @@ func (b *usageBatch) write(ctx context.Context) error {
 		{rollupTimes, times, func(k usageKey) []any { return []any{k.bucket, int(k.kind), k.counted} }},
 		{rollupSessions, sessions, func(k usageKey) []any { return []any{k.session, k.model, int(k.kind), k.counted} }},
 	} {
-		for k, s := range t.sums {
+		for _, k := range slices.SortedFunc(maps.Keys(t.sums), usageKey.compare) {
+			s := t.sums[k]
 			if s == (usageSum{}) {
 				continue
 			}
