@@ -99,8 +99,8 @@ func (Usage) Apply(ctx context.Context, tx *Tx, events []Event) error {
 			continue
 		}
 		touched[e.Session] = true
-		if e.N == 0 {
-			continue
+		if e.N <= 0 {
+			continue // an event of the session itself; the leaf may have moved
 		}
 		if err := b.add(ctx, e); err != nil {
 			return err
