@@ -1,6 +1,7 @@
 package sqlitestore_test
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,12 +16,15 @@ import (
 	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
 )
 
-// bytesOf is the size of a closed database.
-func bytesOf(t *testing.T, path string) int64 {
+// bytesOf is the size of a closed database without the search index, of which it
+// depends on the moment how much is merged.
+func bytesOf(t *testing.T, path string) (size int64) {
 	t.Helper()
-	info, err := os.Stat(path)
+	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
-	return info.Size()
+	defer db.Close()
+	require.NoError(t, db.QueryRow("SELECT sum(pgsize) FROM dbstat WHERE aggregate = TRUE AND name NOT LIKE 'search%'").Scan(&size))
+	return size
 }
 
 // grownBy is how many bytes 200 branches off the tip of a chain add to the
