@@ -32,6 +32,9 @@ var program = sync.OnceValues(func() (path string, err error) {
 // built is the program that was built, and says so to TestMain.
 func built(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the program is built and run in the whole run")
+	}
 	wasBuilt = true
 	path, err := program()
 	if err != nil {
