@@ -409,7 +409,42 @@ CREATE VIEW v_ancestors AS
         AND s.key = way.value ->> 0
         AND a.session = s.session AND a.n BETWEEN s.first AND s.first + (way.value ->> 1) - s.start;
 
+-- How far each view is: those of usage are current if lag is 0.
+CREATE VIEW v_freshness AS
+    SELECT projection AS view, version, position, last.seq AS last_event, max(last.seq - position, 0) AS lag
+    FROM checkpoints, (SELECT coalesce(max(seq), 0) AS seq FROM events) last;
+
+-- What was spent, a row a response that counts. Costs are in the currency that the
+-- host counts in; times are in ms since 1970.
+CREATE VIEW v_usage AS
+    SELECT s.id AS session, e.id AS entry, u.at, datetime(u.at / 1000, 'unixepoch') AS time_utc, s.cwd,
+        CASE u.kind WHEN 1 THEN 'assistant' WHEN 2 THEN 'compaction' WHEN 3 THEN 'branch_summary' WHEN 4 THEN 'usage' ELSE 'tool_result' END AS kind,
+        CASE WHEN u.kind = 2 THEN 'compaction' WHEN u.kind = 3 THEN 'branch_summary' WHEN u.counted = 1 THEN 'live' ELSE 'abandoned' END AS class,
+        m.provider, m.model, u.input, u.output, u.cache_read, u.cache_write,
+        u.input + u.output + u.cache_read + u.cache_write AS tokens, u.cost / 1e9 AS cost
+    FROM usage u JOIN sessions s ON s.key = u.session JOIN events e ON e.seq = u.seq JOIN models m ON m.key = u.model
+    WHERE u.counted > 0;
+
+-- The same by day (UTC), model and class.
+CREATE VIEW v_usage_daily AS
+    SELECT date(r.bucket * 900, 'unixepoch') AS day, m.provider, m.model,
+        CASE WHEN r.kind = 2 THEN 'compaction' WHEN r.kind = 3 THEN 'branch_summary' WHEN r.counted = 1 THEN 'live' ELSE 'abandoned' END AS class,
+        sum(r.responses) AS responses, sum(r.input) AS input, sum(r.output) AS output,
+        sum(r.cache_read) AS cache_read, sum(r.cache_write) AS cache_write, sum(r.cost) / 1e9 AS cost
+    FROM usage_rollup r JOIN models m ON m.key = r.model GROUP BY 1, 2, 3, 4;
+
+-- Calls of tools that count.
+CREATE VIEW v_tool_calls AS
+    SELECT s.id AS session, e.id AS entry, c.call_id AS call, t.name AS tool, c.at, c.retry, c.failed,
+        c.result_seq IS NOT NULL AS has_result, c.result_at - c.at AS millis, c.input_bytes, c.result_bytes
+    FROM tool_calls c JOIN tools t ON t.key = c.tool JOIN sessions s ON s.key = c.session JOIN events e ON e.seq = c.seq
+    WHERE c.counted = 1;
+
 -- +goose Down
+DROP VIEW v_tool_calls;
+DROP VIEW v_usage_daily;
+DROP VIEW v_usage;
+DROP VIEW v_freshness;
 DROP VIEW v_ancestors;
 DROP VIEW segment_closure;
 DROP TABLE search_terms;

@@ -1,10 +1,12 @@
 package sqlitestore_test
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -109,7 +111,8 @@ func usageValue(u eventlog.Usage) js.Value {
 // the sums against the count by hand again and again.
 func play(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := sqlitestoretest.Open(t, sqlitestore.Options{Source: ticking(), Synchronous: sqlitestore.Normal})
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Source: ticking(), Synchronous: sqlitestore.Normal})
 	ctx := t.Context()
 	var sessions []*eventlog.Session
 	add := func(session *eventlog.Session, err error) {
@@ -164,9 +167,44 @@ func play(t *testing.T, seed uint64) {
 			requireSums(t, s)
 		}
 	}
-	requireSums(t, s)
+	total := requireSums(t, s)
+	requireViews(t, path, total)
 	require.NoError(t, s.Rebuild(ctx, "usage"))
 	requireSums(t, s)
+}
+
+// requireViews holds the views for SQL against a report.
+func requireViews(t *testing.T, path string, total query.Split) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(10000)")
+	require.NoError(t, err)
+	defer db.Close()
+	for _, text := range []string{
+		"SELECT class, count(*), sum(cost) FROM v_usage GROUP BY class",
+		"SELECT class, sum(responses), sum(cost) FROM v_usage_daily GROUP BY class",
+	} {
+		rows, err := db.Query(text)
+		require.NoError(t, err)
+		got := map[string]query.Spend{}
+		for rows.Next() {
+			var class string
+			var s query.Spend
+			var cost float64
+			require.NoError(t, rows.Scan(&class, &s.Responses, &cost))
+			s.Cost = int64(math.Round(cost * 1e9))
+			got[class] = s
+		}
+		require.NoError(t, rows.Close())
+		for class, want := range map[string]query.Spend{"live": total.Live, "abandoned": total.Abandoned, "compaction": total.Compaction, "branch_summary": total.BranchSummary} {
+			require.Equal(t, query.Spend{Responses: want.Responses, Cost: want.Cost}, got[class], "%s: %s", class, text)
+		}
+	}
+	var lag int64
+	require.NoError(t, db.QueryRow("SELECT lag FROM v_freshness WHERE view = 'usage'").Scan(&lag))
+	require.Zero(t, lag)
+	var calls int64
+	require.NoError(t, db.QueryRow("SELECT count(*) FROM v_tool_calls").Scan(&calls))
+	require.Zero(t, calls, "nobody called a tool")
 }
 
 func TestReport_K1_K6_K7_UsageAddsUpToTheCountByHand(t *testing.T) {
