@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -262,6 +263,7 @@ func (b *bareSQL) branch(ctx context.Context, key int64, keep bool) (Reply, erro
 				texts = append(texts, string(raw))
 			}
 		}
+		runtime.KeepAlive(texts) // as a caller would hold the answer
 		return r, rows.Err()
 	})
 }
