@@ -42,6 +42,12 @@ type Projection interface {
 	Reset(ctx context.Context, tx *Tx) error
 }
 
+// Depends is a projection that reads another's rows. Ready fails while these are not
+// such that they can be read: nothing is applied then.
+type Depends interface {
+	Ready(ctx context.Context, tx *Tx) error
+}
+
 // Checkpoint is how far a projection has come.
 type Checkpoint struct {
 	Version  int
@@ -144,6 +150,10 @@ func CatchUp(ctx context.Context, tx *Tx, p Projection, limit int) (more bool, e
 	}
 	if c.Version > p.Version() {
 		return false, NewerView(p, c)
+	}
+	// An error here would undo what others write in the same transaction.
+	if d, ok := p.(Depends); ok && d.Ready(ctx, tx) != nil {
+		return false, nil
 	}
 	last, err := LastEvent(ctx, tx)
 	if err != nil {

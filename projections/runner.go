@@ -134,14 +134,19 @@ func (r *Runner) slice(ctx context.Context, v *view) (more bool, err error) {
 	}()
 	behind := false
 	err = r.host.Read(ctx, func(tx *Tx) (err error) {
-		behind, err = IsBehind(ctx, tx, v)
-		return err
+		if behind, err = IsBehind(ctx, tx, v); err != nil || !behind {
+			return err
+		}
+		if d, ok := v.Projection.(Depends); ok {
+			return d.Ready(ctx, tx)
+		}
+		return nil
 	})
 	if err != nil || !behind {
 		return false, err
 	}
 	err = r.host.Update(ctx, func(ctx context.Context, tx *Tx) (err error) {
-		more, err = catchUpSafely(ctx, tx, v)
+		more, err = catchUpSafely(ctx, tx, v.Projection)
 		return err
 	})
 	return more, err

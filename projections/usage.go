@@ -472,3 +472,13 @@ func (b *usageBatch) write(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Ready implements [Depends]. What is live is read from the branch set, and what was
+// read from one that is behind would stay.
+func (Usage) Ready(ctx context.Context, tx *Tx) error {
+	behind, err := IsBehind(ctx, tx, Branch{})
+	if err == nil && behind {
+		err = eventlog.Errorf(eventlog.StorageFailed, "the view usage waits for the branch views, which are behind")
+	}
+	return err
+}

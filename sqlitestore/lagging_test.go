@@ -64,24 +64,24 @@ func (h held) Close(ctx context.Context) error {
 	return errors.Join(err, verifyErr, h.Store.Close(ctx))
 }
 
-// conforms runs the suite against a store that is slow on purpose: without the
-// large sessions, unless there is time.
-func conforms(t *testing.T, open func(path string, o sqlitestore.Options) (adder, error)) {
+// conforms runs the suite against a store that is slow on purpose: some groups of
+// its vectors, unless there is time.
+func conforms(t *testing.T, open func(path string, o sqlitestore.Options) (adder, error), groups ...string) {
 	if os.Getenv("SESSIONTREE_LONG") != "" {
 		conformance.Test(t, backend(open))
 		return
 	}
-	conformance.TestGroups(t, backend(open), "handmade", "malformed", "navigate", "repo")
+	conformance.TestGroups(t, backend(open), groups...)
 }
 
 // Views that are never current: every answer is the log's.
 func TestTheStoreConformsWithItsViewsHeldBack(t *testing.T) {
-	conforms(t, holding("all"))
+	conforms(t, holding("all"), "handmade", "malformed", "navigate")
 }
 
 // Views that each read finds behind, and brings up.
 func TestTheStoreConformsWithReadersThatBringTheViewsUp(t *testing.T) {
-	conforms(t, holding("writers"))
+	conforms(t, holding("writers"), "navigate")
 }
 
 // readApart reads through a store of its own, which is open for reading only.
@@ -155,5 +155,5 @@ func TestTheStoreConformsReadOnlyWithViewsBehind(t *testing.T) {
 		o.ReadOnly = true
 		reader, err := sqlitestore.Open(ctx, path, o)
 		return &readApart{writer.(held), reader}, err
-	})
+	}, "navigate")
 }

@@ -19,20 +19,19 @@ import (
 func Test(t *testing.T, b Backend) {
 	t.Run("vectors", func(t *testing.T) { testVectors(t, b, Vectors(), groups()) })
 	t.Run("coding agent vectors", func(t *testing.T) { testVectors(t, b, AgentVectors(), agentGroups()) })
-	TestGroups(t, b)
-}
-
-// TestGroups is [Test] with some groups of the vectors alone ("handmade",
-// "random", "large", …), for a backend that is slow on purpose.
-func TestGroups(t *testing.T, b Backend, names ...string) {
-	some := slices.DeleteFunc(groups(), func(g group) bool { return !slices.Contains(names, g.name) })
-	t.Run("some vectors", func(t *testing.T) { testVectors(t, b, Vectors(), some) })
 	for _, behaviour := range behaviours {
 		t.Run(behaviour.name, func(t *testing.T) {
 			t.Parallel()
 			behaviour.test(newKit(t, b))
 		})
 	}
+}
+
+// TestGroups runs some groups of the vectors alone ("handmade", "random",
+// "large", …), for a backend that is slow on purpose.
+func TestGroups(t *testing.T, b Backend, names ...string) {
+	some := slices.DeleteFunc(groups(), func(g group) bool { return !slices.Contains(names, g.name) })
+	testVectors(t, b, Vectors(), some)
 }
 
 func testVectors(t *testing.T, b Backend, vectors fs.FS, groups []group) {
