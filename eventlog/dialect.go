@@ -3,7 +3,6 @@ package eventlog
 import (
 	"iter"
 	"math"
-	"strconv"
 
 	"github.com/sessiontree/sessiontree/eventlog/js"
 )
@@ -169,6 +168,38 @@ type Settings struct {
 // come from the context's messages.
 func (d Dialect) Settings(branch []Entry) (Settings, error) { return d.rules().settings(branch) }
 
+// lastSettings are a branch's: thinking level and model where they were set last,
+// and what other makes of the rest of the entries.
+func lastSettings(branch []Entry, other func(s *Settings, e Entry) error) (Settings, error) {
+	s := Settings{ThinkingLevel: js.Text("off")}
+	thinking, model := -1, -1
+	for i := range branch {
+		switch e := &branch[i]; e.kind {
+		case kindMessage:
+			if e.role == roleAssistant {
+				model = i
+			} else if e.role == roleOther && e.Message().Nullish() {
+				return s, e.faulty("message", "is missing")
+			}
+		case kindThinkingLevelChange:
+			thinking = i
+		case kindModelChange:
+			model = i
+		default:
+			if err := other(&s, *e); err != nil {
+				return s, err
+			}
+		}
+	}
+	if thinking >= 0 {
+		s.ThinkingLevel = branch[thinking].Get("thinkingLevel")
+	}
+	if model >= 0 {
+		s.Model = modelOf(branch[model])
+	}
+	return s, nil
+}
+
 // modelOf is the model that an entry sets: a model_change entry, or a message of
 // role assistant.
 func modelOf(e Entry) *Model {
@@ -228,36 +259,11 @@ func dateOf(v js.Value) float64 {
 	case js.Absent, js.Array, js.Object:
 		return math.NaN()
 	}
-	n := toNumber(v)
+	n := js.ToNumber(v)
 	if math.IsInf(n, 0) || math.Abs(n) > 8.64e15 {
 		return math.NaN()
 	}
 	return math.Trunc(n)
-}
-
-// toNumber is Number(v) of a value that is no object.
-func toNumber(v js.Value) float64 {
-	switch v.Kind() {
-	case js.Number:
-		f, _ := v.Float()
-		return f
-	case js.Null:
-		return 0
-	case js.Bool:
-		if v.Truthy() {
-			return 1
-		}
-		return 0
-	case js.String:
-		s, _ := v.Str()
-		if s = js.Trim(s); s == "" {
-			return 0
-		}
-		if f, err := strconv.ParseFloat(s, 64); err == nil {
-			return f
-		}
-	}
-	return math.NaN()
 }
 
 func customMessage(e Entry, content js.Value) Message {

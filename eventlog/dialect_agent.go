@@ -55,30 +55,7 @@ func (e Entry) isSystem() bool {
 }
 
 func (codingAgent) settings(branch []Entry) (Settings, error) {
-	s := Settings{ThinkingLevel: js.Text("off")}
-	thinking, model := -1, -1
-	for i := range branch {
-		e := &branch[i]
-		switch e.kind {
-		case kindMessage:
-			if e.role == roleAssistant {
-				model = i
-			} else if e.role == roleOther && e.Message().Nullish() {
-				return s, e.faulty("message", "is missing")
-			}
-		case kindThinkingLevelChange:
-			thinking = i
-		case kindModelChange:
-			model = i
-		}
-	}
-	if thinking >= 0 {
-		s.ThinkingLevel = branch[thinking].Get("thinkingLevel")
-	}
-	if model >= 0 {
-		s.Model = modelOf(branch[model])
-	}
-	return s, nil
+	return lastSettings(branch, func(*Settings, Entry) error { return nil })
 }
 
 // messages: as they are, but for content that is not there, and for edits. Only
@@ -264,7 +241,7 @@ func anyUsage(e Entry, usage js.Value) (u Usage, err error) {
 // makes no number of the sum.
 func addend(v js.Value) float64 {
 	if k := v.Kind(); k == js.Number || k == js.Null || k == js.Bool {
-		return toNumber(v)
+		return js.ToNumber(v)
 	}
 	return math.NaN()
 }

@@ -56,36 +56,17 @@ func (harness) contextEntries(branch []Entry) []Entry {
 }
 
 func (harness) settings(branch []Entry) (Settings, error) {
-	s := Settings{ThinkingLevel: js.Text("off")}
-	thinking, model := -1, -1
-	for i := range branch {
-		e := &branch[i]
-		switch e.kind {
-		case kindMessage:
-			if e.role == roleAssistant {
-				model = i
-			} else if e.role == roleOther && e.Message().Nullish() {
-				return s, e.faulty("message", "is missing")
-			}
-		case kindThinkingLevelChange:
-			thinking = i
-		case kindModelChange:
-			model = i
-		case kindActiveToolsChange:
-			names, ok := e.Get("activeToolNames").Spread()
-			if !ok {
-				return s, e.faulty("activeToolNames", "is no list")
-			}
-			s.ActiveTools = append([]js.Value{}, names...)
+	return lastSettings(branch, func(s *Settings, e Entry) error {
+		if e.kind != kindActiveToolsChange {
+			return nil
 		}
-	}
-	if thinking >= 0 {
-		s.ThinkingLevel = branch[thinking].Get("thinkingLevel")
-	}
-	if model >= 0 {
-		s.Model = modelOf(branch[model])
-	}
-	return s, nil
+		names, ok := e.Get("activeToolNames").Spread()
+		if !ok {
+			return e.faulty("activeToolNames", "is no list")
+		}
+		s.ActiveTools = append([]js.Value{}, names...)
+		return nil
+	})
 }
 
 func (harness) messages(dst []Message, i int, entries []Entry, _ edits, o *ContextOptions) ([]Message, error) {

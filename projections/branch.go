@@ -354,7 +354,9 @@ func (h *Head) Hash() []byte { return h.hash }
 func (h *Head) Session() int64 { return h.session }
 
 // endBatch forgets what was known of the batch that was applied.
-func (h *Head) endBatch() { h.expecting, h.placed, h.segments = false, nil, nil }
+func (h *Head) endBatch() {
+	h.expecting, h.whole, h.suspect, h.placed, h.segments = false, false, false, nil, nil
+}
 
 // Write writes the session's row.
 func (h *Head) Write(ctx context.Context, tx *Tx) error {

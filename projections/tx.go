@@ -86,3 +86,20 @@ func (t *Tx) DiscardConn() error {
 	t.Close()
 	return t.conn.Raw(func(any) error { return driver.ErrBadConn })
 }
+
+// Column reads a query of one column.
+func Column[T any](ctx context.Context, tx *Tx, query string, args ...any) (all []T, err error) {
+	rows, err := tx.Rows(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v T
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}

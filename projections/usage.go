@@ -307,7 +307,7 @@ func (b *usageBatch) delete(ctx context.Context, session int64) error {
 	if err := b.deleteWork(ctx, session); err != nil {
 		return err
 	}
-	identities, err := b.column(ctx, `SELECT identity FROM usage WHERE session = ?1 AND live = 1
+	identities, err := Column[int64](ctx, b.tx, `SELECT identity FROM usage WHERE session = ?1 AND live = 1
 		UNION SELECT identity FROM usage WHERE session = ?1 AND live = 0`, session)
 	if err != nil {
 		return err
@@ -335,23 +335,6 @@ func (b *usageBatch) delete(ctx context.Context, session int64) error {
 		}
 	}
 	return nil
-}
-
-// column reads one column of integers.
-func (b *usageBatch) column(ctx context.Context, query string, args ...any) (all []int64, err error) {
-	rows, err := b.tx.Rows(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var v int64
-		if err := rows.Scan(&v); err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, rows.Err()
 }
 
 // markLive marks which of a session's rows are live, once the view has the

@@ -308,19 +308,9 @@ func (in *intake) diverged(ctx context.Context, first eventlog.Entry, run *fileR
 			d.File = append(d.File, item.Entry)
 		}
 	}
-	rows, err := in.tx.Rows(ctx, "SELECT payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", in.source.session, d.Shared, shownTail)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var payload string
-		if err := rows.Scan(&payload); err != nil {
-			return err
-		}
-		d.Here = append(d.Here, eventlog.TrustedEntry(payload))
-	}
-	if err := rows.Err(); err != nil {
+	here := &logView{ctx, in.tx, in.source.session, in.dialect}
+	var err error
+	if d.Here, err = here.after(d.Shared, shownTail); err != nil {
 		return err
 	}
 	var id string

@@ -91,7 +91,7 @@ func (s *Store) PurgeSession(ctx context.Context, id string) (p Purged, err erro
 		if err := w.describe(ctx, []int64{st.key}, &p); err != nil {
 			return err
 		}
-		forks, err := w.texts(ctx, "SELECT id FROM sessions WHERE source = ? ORDER BY key", st.key)
+		forks, err := projections.Column[string](ctx, w.tx, "SELECT id FROM sessions WHERE source = ? ORDER BY key", st.key)
 		for _, fork := range forks {
 			p.Incomplete = append(p.Incomplete, fmt.Sprintf("session %s is a fork, and has copies of its entries", fork))
 		}
@@ -177,28 +177,12 @@ func (w *purge) run(ctx context.Context) error {
 
 // refuseIDs looks for the text in what other rows refer to.
 func (w *purge) refuseIDs(ctx context.Context) error {
-	in, err := w.texts(ctx, `SELECT id FROM sessions WHERE instr(id, ?1) > 0
+	in, err := projections.Column[string](ctx, w.tx, `SELECT id FROM sessions WHERE instr(id, ?1) > 0
 		UNION SELECT s.id FROM events e JOIN sessions s ON s.key = e.session WHERE instr(e.id, ?1) > 0 OR instr(e.timestamp, ?1) > 0 OR instr(e.type, ?1) > 0 OR instr(e.parent, ?1) > 0`, w.secret)
 	if err != nil || len(in) == 0 {
 		return err
 	}
 	return eventlog.Errorf(eventlog.InvalidArgument, "the text is part of an id, a type or a time, which other entries need, in session %s: purge the session as a whole", strings.Join(in, ", "))
-}
-
-func (w *purge) texts(ctx context.Context, query string, args ...any) (all []string, err error) {
-	rows, err := w.tx.Rows(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, rows.Err()
 }
 
 // loggedText is an event whose payload has the text.
@@ -366,11 +350,11 @@ func (w *purge) bytes(ctx context.Context, query, update string) error {
 // describe names the sessions, and the files that they came from.
 func (w *purge) describe(ctx context.Context, keys []int64, p *Purged) error {
 	for _, key := range keys {
-		ids, err := w.texts(ctx, "SELECT id FROM sessions WHERE key = ?", key)
+		ids, err := projections.Column[string](ctx, w.tx, "SELECT id FROM sessions WHERE key = ?", key)
 		if err != nil {
 			return err
 		}
-		paths, err := w.texts(ctx, "SELECT path FROM sources WHERE session = ? ORDER BY key", key)
+		paths, err := projections.Column[string](ctx, w.tx, "SELECT path FROM sources WHERE session = ? ORDER BY key", key)
 		if err != nil {
 			return err
 		}

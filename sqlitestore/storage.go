@@ -162,17 +162,9 @@ func (v *view) Taken(ids []string) (map[string]bool, error) {
 	}
 	// Ids may hold halves of surrogate pairs, which encoding/json would not keep.
 	list := js.Texts(ids...).JSON()
-	rows, err := v.tx.Rows(v.ctx, "SELECT e.id FROM json_each(?2) i CROSS JOIN events e WHERE e.session = ?1 AND e.id = i.value", v.key, list)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
+	found, err := projections.Column[string](v.ctx, v.tx, "SELECT e.id FROM json_each(?2) i CROSS JOIN events e WHERE e.session = ?1 AND e.id = i.value", v.key, list)
+	for _, id := range found {
 		taken[id] = true
 	}
-	return taken, rows.Err()
+	return taken, err
 }

@@ -246,3 +246,28 @@ func TestABatchFindsEveryIDThatIsTaken(t *testing.T) {
 		require.ErrorIs(t, err, eventlog.ErrAlreadyExists, "%q", id)
 	}
 }
+
+// A move that is no entry finds its target right behind the first append, and again
+// when the views are made anew, whatever was known of the batch before.
+func TestAMoveOfTheCodingAgentsIsKept(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	tree, err := s.Create(t.Context(), eventlog.CreateOptions{Dialect: eventlog.CodingAgent})
+	require.NoError(t, err)
+	entries, err := tree.Append(t.Context(), user("one"), user("two"))
+	require.NoError(t, err)
+	_, err = tree.MoveTo(t.Context(), eventlog.At(entries[0].ID()), nil)
+	require.NoError(t, err)
+	moved := eventlog.Head{Leaf: eventlog.At(entries[0].ID()), N: 2}
+	for range 2 {
+		head, err := tree.Head(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, moved, head)
+		branch, err := tree.Branch(t.Context(), head.Leaf)
+		require.NoError(t, err)
+		require.Equal(t, entries[:1], branch)
+		c, err := s.Check(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, c.Problems)
+		require.NoError(t, s.Rebuild(t.Context()))
+	}
+}

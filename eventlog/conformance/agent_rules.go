@@ -54,31 +54,6 @@ func agentRecords(file []byte) (records []record, pending string) {
 	return records, lines[len(lines)-1]
 }
 
-// numberOf is Number(v), as a version is compared.
-func numberOf(v js.Value) float64 {
-	switch v.Kind() {
-	case js.Number:
-		f, _ := v.Float()
-		return f
-	case js.Null:
-		return 0
-	case js.Bool:
-		if v.Truthy() {
-			return 1
-		}
-		return 0
-	case js.String:
-		s, _ := v.Str()
-		if s = js.Trim(s); s == "" {
-			return 0
-		}
-		if f, ok := js.ParseNumber(s); ok {
-			return f
-		}
-	}
-	return math.NaN()
-}
-
 // agentOpening is what the coding agent does to a file by opening it.
 func agentOpening(file []byte, missing bool) (what string, opens bool) {
 	switch {
@@ -95,7 +70,7 @@ func agentOpening(file []byte, missing bool) (what string, opens bool) {
 	if _, ok := header.Get("id").Str(); !ok || !header.Get("type").Is("session") {
 		return "unchanged", false
 	}
-	if v := header.Get("version"); v.Nullish() || !(numberOf(v) >= 3) {
+	if v := header.Get("version"); v.Nullish() || !(js.ToNumber(v) >= 3) {
 		return "rewritten", true
 	}
 	if pending != "" {
@@ -218,7 +193,7 @@ func agentDate(v js.Value) float64 {
 		s, _ := v.Str()
 		return js.ParseDate(s)
 	case js.Number, js.Null, js.Bool:
-		return math.Trunc(numberOf(v))
+		return math.Trunc(js.ToNumber(v))
 	}
 	return math.NaN()
 }

@@ -1,7 +1,10 @@
 package js
 
 import (
+	"errors"
 	"math"
+	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -28,6 +31,58 @@ func ToString(v Value) string {
 		return joinArray(v)
 	}
 	return v.text // true, false, null
+}
+
+// ToNumber is what arithmetic makes of a value: Number(v). NaN is no number.
+func ToNumber(v Value) float64 {
+	switch v.Kind() {
+	case Number:
+		f, _ := v.Float()
+		return f
+	case Null:
+		return 0
+	case Bool:
+		if v.Truthy() {
+			return 1
+		}
+		return 0
+	case String, Array:
+		return textToNumber(Trim(ToString(v)))
+	}
+	return math.NaN()
+}
+
+// textToNumber reads a trimmed text as JavaScript's StringToNumber does: nothing is
+// 0; a decimal number, with a sign perhaps; 0x, 0o and 0b without one.
+func textToNumber(s string) float64 {
+	if s == "" {
+		return 0
+	}
+	if len(s) > 2 && s[0] == '0' {
+		if base := map[byte]int{'x': 16, 'o': 8, 'b': 2}[s[1]|0x20]; base != 0 {
+			whole, ok := new(big.Int).SetString(s[2:], base)
+			if !ok || s[2] == '+' || s[2] == '-' || strings.Contains(s, "_") {
+				return math.NaN()
+			}
+			f, _ := new(big.Float).SetInt(whole).Float64()
+			return f
+		}
+	}
+	digits := strings.TrimLeft(s, "+-")
+	switch {
+	case len(s)-len(digits) > 1:
+		return math.NaN()
+	case digits == "Infinity":
+		digits = "Inf"
+	case strings.Trim(digits, "0123456789.eE+-") != "" || strings.ContainsAny(digits, "xX_"):
+		return math.NaN()
+	}
+	// What is out of range is the infinity of the right sign, with an error.
+	f, err := strconv.ParseFloat(s[:len(s)-len(strings.TrimLeft(s, "+-"))]+digits, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return math.NaN()
+	}
+	return f
 }
 
 // joinArray is Array.prototype.join with commas: nested lists open up, null

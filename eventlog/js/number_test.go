@@ -130,3 +130,25 @@ func BenchmarkParseNumber(b *testing.B) {
 		ParseNumber("1767323045678")
 	}
 }
+
+func TestToNumberIsNodes(t *testing.T) {
+	for _, row := range nodeTable(t, "tonumber.txt") {
+		v, err := Parse(row[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ToNumber(v)
+		text := ToString(Num(got))
+		switch {
+		case math.IsNaN(got):
+			text = "NaN"
+		case math.IsInf(got, 0):
+			text = strings.TrimPrefix(strconv.FormatFloat(got, 'f', -1, 64), "+") + "inity"
+		case got == 0 && math.Signbit(got):
+			text = "-0"
+		}
+		if text != row[1] {
+			t.Errorf("%s is %s, in Node %s", row[0], text, row[1])
+		}
+	}
+}

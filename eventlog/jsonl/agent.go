@@ -93,25 +93,10 @@ func (c *Contents) agentHeader(path, line string, o Options) (bool, error) {
 // 1, and what is no number is NaN.
 func version(header js.Value) float64 {
 	v := header.Get("version")
-	switch v.Kind() {
-	case js.Absent, js.Null:
+	if v.Nullish() {
 		return 1
-	case js.Bool:
-		if v.Truthy() {
-			return 1
-		}
-		return 0
-	case js.String:
-		s, _ := v.Str()
-		if s = js.Trim(s); s == "" {
-			return 0
-		}
-		v = js.Trusted(s)
 	}
-	if f, ok := js.ParseNumber(v.JSON()); ok {
-		return f
-	}
-	return math.NaN()
+	return js.ToNumber(v)
 }
 
 // migrate brings the entries of versions 1 and 2 to version 3. further are the
