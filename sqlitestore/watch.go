@@ -1,9 +1,12 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"iter"
+	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -19,11 +22,13 @@ type Event struct {
 	// Session is the id of the session, and N the place of the entry in it, from 1.
 	Session string
 	N       int
-	// Entry is what was appended, where N is above 0.
+	// Entry is what was appended, where N is above 0; else it may be the move of a
+	// [projections.LeafMoved].
 	Entry eventlog.Entry
 	// Kind is what became of the session itself, where N is 0:
-	// [projections.SessionCreated], [projections.SessionForked] or
-	// [projections.SessionDeleted].
+	// [projections.SessionCreated], [projections.SessionForked],
+	// [projections.SessionDeleted], or, in a dialect in which that is no entry,
+	// [projections.LeafMoved].
 	Kind string
 }
 
@@ -88,16 +93,21 @@ type feed struct {
 	store   *Store
 	session *Storage // nil: all sessions
 	after   int64
-	n       int  // of a session: the entry that was given last
-	placed  bool // n is known
+	n       int   // of a session: the entry that was given last
+	own     int64 // and the seq of the event, 0 if it is not known
+	placed  bool  // n is known
 }
 
 const (
-	eventColumns = `SELECT e.seq, e.session, e.n, e.type, e.payload, s.id FROM events e LEFT JOIN sessions s ON s.key = e.session `
+	eventColumns = `SELECT e.seq, e.session, e.n, e.type, e.payload, s.id, coalesce(s.dialect, 'harness') FROM events e LEFT JOIN sessions s ON s.key = e.session `
 
 	watchAllSQL     = eventColumns + `WHERE e.seq > ? ORDER BY e.seq LIMIT ?`
 	watchSessionSQL = eventColumns + `WHERE e.session = ? AND e.n > ? ORDER BY e.n LIMIT ?`
 	watchOwnSQL     = eventColumns + `WHERE e.session = ? AND e.n = 0 AND e.seq > ?`
+
+	// The n of a move is the seq of the session's event before it, negative: those
+	// behind an event of the session are found by their n.
+	watchMovesSQL = eventColumns + `WHERE e.session = ? AND e.n < 0 AND e.n <= ? AND e.seq > ? ORDER BY e.n DESC LIMIT ?`
 )
 
 // page is what came behind the last page.
@@ -118,17 +128,51 @@ func (f *feed) page(ctx context.Context) (events []Event, err error) {
 			}
 			f.placed = true
 		}
-		events, err = readFeed(ctx, tx, watchSessionSQL, f.session.key, f.n, page)
+		if events, err = readFeed(ctx, tx, watchSessionSQL, f.session.key, f.n, page); err != nil {
+			return err
+		}
+		events, err = f.withMoves(ctx, tx, events)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(events) > 0 {
-		last := events[len(events)-1]
-		f.after, f.n = last.Seq, last.N
+		for _, e := range events {
+			f.after, f.n = e.Seq, max(f.n, e.N)
+		}
+		f.own = f.after
 	}
 	return events, nil
+}
+
+// withMoves puts moves of the leaf, where they are no entries, between a page of
+// entries.
+func (f *feed) withMoves(ctx context.Context, tx *projections.Tx, entries []Event) ([]Event, error) {
+	if f.session.Dialect().LogsMoves() {
+		return entries, nil
+	}
+	moves, err := readFeed(ctx, tx, watchMovesSQL, f.session.key, -f.own, f.after, page)
+	if err != nil || len(moves) == 0 {
+		return entries, err
+	}
+	// Behind the end of a page that is not the last there may be more of its kind.
+	end := int64(math.MaxInt64)
+	for _, part := range [][]Event{entries, moves} {
+		if n := len(part); n > 0 && (n == page || payloadBytes(part) >= pageBytes) {
+			end = min(end, part[n-1].Seq)
+		}
+	}
+	all := slices.DeleteFunc(append(entries, moves...), func(e Event) bool { return e.Seq > end })
+	slices.SortFunc(all, func(a, b Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	return all, nil
+}
+
+func payloadBytes(events []Event) (size int) {
+	for _, e := range events {
+		size += len(e.Entry.JSON())
+	}
+	return size
 }
 
 // place is the n of the session's last entry that is not behind f.after: n and seq
@@ -159,14 +203,21 @@ func readFeed(ctx context.Context, tx *projections.Tx, query string, args ...any
 		var key int64
 		var payload string
 		var id sql.NullString
-		if err := rows.Scan(&e.Seq, &key, &e.N, &e.Kind, &payload, &id); err != nil {
+		var dialect string
+		if err := rows.Scan(&e.Seq, &key, &e.N, &e.Kind, &payload, &id, &dialect); err != nil {
 			return nil, err
 		}
 		size += len(payload)
 		e.Session = id.String
 		switch {
 		case e.N > 0:
-			e.Entry, e.Kind = eventlog.TrustedEntry(payload), ""
+			d, err := eventlog.ParseDialect(dialect)
+			if err != nil {
+				return nil, err
+			}
+			e.Entry, e.Kind = d.TrustedEntry(payload), ""
+		case e.N < 0:
+			e.Entry, e.N = eventlog.MoveOf(js.Trusted(payload).Get("targetId")), 0
 		case !id.Valid:
 			e.Session, _ = js.Trusted(payload).Get("id").Str()
 		}

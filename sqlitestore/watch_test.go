@@ -170,3 +170,41 @@ func TestAFeedTellsOfForkAndDeletion(t *testing.T) {
 		t.Fatal("nothing comes")
 	}
 }
+
+// A move that is no entry comes in a feed too, of all sessions or of its own, at its
+// place, from wherever the feed begins.
+func TestAFeedTellsOfMovesThatAreNoEntries(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	ctx := t.Context()
+	tree, err := s.Create(ctx, eventlog.CreateOptions{ID: "a", Dialect: eventlog.CodingAgent})
+	require.NoError(t, err)
+	first, err := tree.Append(ctx, user("one"))
+	require.NoError(t, err)
+	for i := range 700 { // more than a page of each
+		_, err := tree.Append(ctx, user(fmt.Sprint(i)))
+		require.NoError(t, err)
+		_, err = tree.MoveTo(ctx, eventlog.At(first[0].ID()), nil)
+		require.NoError(t, err)
+		if i%100 == 0 {
+			_, err = tree.MoveTo(ctx, eventlog.None(), nil)
+			require.NoError(t, err)
+		}
+	}
+	const total = 1 + 1 + 2*700 + 7
+	read := func(session string, after int64, n int) (events []sqlitestore.Event) {
+		for e, err := range s.Watch(ctx, session, after) {
+			require.NoError(t, err)
+			if events = append(events, e); len(events) == n {
+				break
+			}
+		}
+		return events
+	}
+	all := read("", 0, total)
+	require.Equal(t, projections.LeafMoved, all[3].Kind)
+	require.Equal(t, eventlog.At(first[0].ID()), all[3].Entry.Target())
+	require.Equal(t, all, read("a", 0, total))
+	for _, from := range []int{0, 1, 2, 3, 4, 5, 600, 601, 1200, total - 2} {
+		require.Equal(t, all[from+1:], read("a", all[from].Seq, total-from-1), from)
+	}
+}
