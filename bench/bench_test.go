@@ -145,7 +145,14 @@ func TestTheSameSeedGivesTheSameFiguresExceptForTimes(t *testing.T) {
 	}
 	sizes, names := run(1)
 	again, namesAgain := run(1)
-	assert.Equal(t, sizes, again)
+	for name, size := range sizes {
+		// How often the asynchronous views wrote says how full their pages are.
+		tolerance := 0.0
+		if strings.HasPrefix(name, "disk ") {
+			tolerance = 0.05 * size
+		}
+		assert.InDelta(t, size, again[name], tolerance, name)
+	}
 	assert.Equal(t, names, namesAgain)
 	assert.Len(t, sizes, 6, "disk, its views, and the bytes of a branch, at two sizes")
 }

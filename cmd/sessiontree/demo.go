@@ -14,24 +14,28 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
-	"github.com/sessiontree/sessiontree/eventlog/jsonl"
+	"github.com/sessiontree/sessiontree/sqlitestore"
 )
 
 const demoLong = `demo plays a short session and shows what is left of it: a user asks, plan A is
 tried and fails, the user goes back to the question with a summary of what was
-left, and plan B works. It writes a real session file, to look at with the other
+left, and plan B works. It makes a real database, to look at with the other
 commands, in a folder of its own or in --dir; ids and times are always the same.
 
 --json:
 {
-  "file":    the session file
+  "database": its file
+  "session": the id of the session in it
   "paths":   {"a": [id, …], "b": [id, …]}
   "tree":    as "tree --json"
   "context": as "context --json"
   "stats":   as "stats --json"
 }`
 
-const demoFile = "plan-a-plan-b.jsonl"
+const (
+	demoFile    = "plan-a-plan-b.db"
+	demoSession = "0195561c-8a40-7d31-9c55-6f2b7c1e0a42"
+)
 
 func (c *cli) demoCommand() *cobra.Command {
 	var dir string
@@ -49,24 +53,25 @@ func (c *cli) demoCommand() *cobra.Command {
 			} else if err = os.MkdirAll(dir, 0o700); err != nil {
 				return err
 			}
-			path := filepath.Join(dir, demoFile)
-			d, err := playDemo(c.ctx, path)
+			c.db = filepath.Join(dir, demoFile)
+			d, err := playDemo(c.ctx, c.db)
 			if err != nil {
-				return err
+				return fileError(c.db, err)
 			}
-			played := eventlog.Harness
-			s, err := c.open(path, true, dialectFlag{&played})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			if c.json {
-				return c.demoJSON(s, d)
-			}
-			return c.demoText(s, d)
+			return c.withDatabase(reads, func(db *database) error {
+				s, err := db.session(c.ctx, demoSession)
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				if c.json {
+					return c.demoJSON(s, d)
+				}
+				return c.demoText(s, d)
+			})
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "the folder for the session file (default a new temporary one)")
+	cmd.Flags().StringVar(&dir, "dir", "", "the folder for the database (default a new temporary one)")
 	return cmd
 }
 
@@ -87,7 +92,7 @@ const (
 	demoModel    = "coder-1"
 )
 
-// playDemo writes the session. Its clock and its ids are fixed, so that the
+// playDemo makes the database and its session. Its clock and its ids are fixed, so that the
 // output can be quoted.
 func playDemo(ctx context.Context, path string) (*demo, error) {
 	now := time.Date(2026, time.March, 2, 9, 0, 0, 0, time.UTC)
@@ -96,14 +101,15 @@ func playDemo(ctx context.Context, path string) (*demo, error) {
 		Now:   func() time.Time { now = now.Add(7 * time.Second); return now },
 		NewID: func() string { return fmt.Sprintf("%08x", random.Uint32()) },
 	}
-	meta := eventlog.Metadata{ID: "0195561c-8a40-7d31-9c55-6f2b7c1e0a42", CreatedAt: source.Time(), CWD: "/home/ada/shop"}
-	storage, err := jsonl.Create(ctx, path, meta, nil, jsonl.Options{Source: source})
+	store, err := sqlitestore.Open(ctx, path, sqlitestore.Options{Source: source})
 	if err != nil {
 		return nil, err
 	}
-	d := &demo{ctx: ctx, session: eventlog.NewSession(storage), now: func() time.Time { return now }}
-	d.play()
-	return d, errors.Join(d.err, d.session.Close())
+	d := &demo{ctx: ctx, now: func() time.Time { return now }}
+	if d.session, d.err = store.Create(ctx, eventlog.CreateOptions{ID: demoSession, CWD: "/home/ada/shop"}); d.err == nil {
+		d.play()
+	}
+	return d, errors.Join(d.err, store.Close(context.WithoutCancel(ctx)))
 }
 
 func (d *demo) play() {
@@ -275,14 +281,14 @@ func (c *cli) demoText(s *source, d *demo) error {
 	o.line()
 	for _, p := range []string{
 		"An agent was asked to make an import faster. Plan A failed. The user went back to the question, " +
-			"kept a summary of what was learned, and plan B worked. This is the session, one entry a line:",
+			"kept a summary of what was learned, and plan B worked. This is the session, for each of the commands below:",
 	} {
 		o.paragraph(p)
 	}
 	o.line()
-	o.line("    ", safe(s.path))
+	o.line("    --db ", safe(s.database), " --session ", demoSession[:8])
 
-	o.section("Two paths from one question", "branch FILE --from "+d.tipA+"   and   branch FILE")
+	o.section("Two paths from one question", "branch --from "+d.tipA+"   and   branch")
 	o.line(o.paint(bold, "Plan A"), ", abandoned, still there:")
 	if err := c.branchText(s, a.pathA); err != nil {
 		return err
@@ -293,17 +299,17 @@ func (c *cli) demoText(s *source, d *demo) error {
 		return err
 	}
 
-	o.section("The tree", "tree FILE --all")
+	o.section("The tree", "tree --all")
 	c.treeText(a.tree, true, 0)
 
-	o.section("What the model sees now", "context FILE")
+	o.section("What the model sees now", "context")
 	c.contextText(a.context)
 
-	o.section("What it came to", "stats FILE")
+	o.section("What it came to", "stats")
 	c.statsText(a.stats)
 	o.line()
 	o.paragraph(fmt.Sprintf("Going back moved one pointer: a leaf entry and the summary were appended, and %q was handed back to be edited. "+
-		"Plan A is untouched, in the file and in the totals; the model sees the summary in its place.", d.editorText))
+		"Plan A is untouched, in the database and in the totals; the model sees the summary in its place.", d.editorText))
 	return nil
 }
 
@@ -336,7 +342,8 @@ func (c *cli) demoJSON(s *source, d *demo) error {
 		return js.Texts(list...)
 	}
 	c.out.answerJSON(js.Fields(
-		field("file", js.Text(s.path)),
+		field("database", js.Text(s.database)),
+		field("session", js.Text(demoSession)),
 		field("paths", js.Fields(field("a", ids(a.pathA)), field("b", ids(a.pathB)))),
 		field("tree", a.tree.json(0)),
 		field("context", contextJSON(s, a.pathB, a.context)),

@@ -35,16 +35,16 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("the session file is %v", info.Mode())
+		t.Errorf("the database is %v", info.Mode())
 	}
 	// What the demo says that the other commands show, they show.
-	for _, args := range [][]string{{"tree", path, "--all", "--width", "80"}, {"context", path, "--width", "80"}, {"branch", path, "--width", "80"}, {"stats", path}} {
-		if part := ask(args...); part.code != exitOK || part.stderr != "" || !strings.Contains(a.stdout, part.stdout) {
+	for _, args := range [][]string{{"tree", "--all", "--width", "80"}, {"context", "--width", "80"}, {"branch", "--width", "80"}, {"stats"}} {
+		if part := ask(append(args, "--db", path, "--session", demoSession)...); part.code != exitOK || part.stderr != "" || !strings.Contains(a.stdout, part.stdout) {
 			t.Errorf("%s shows other than the demo: %s%s", args[0], part.stdout, part.stderr)
 		}
 	}
 	if again := ask("demo", "--dir", dir, "--json"); again.code != exitFailed || !checkJSON(t, again).Get("error").Get("code").Is("already_exists") {
-		t.Errorf("over a file that is there: exit %d, %s", again.code, again.stderr)
+		t.Errorf("over a session that is there: exit %d, %s", again.code, again.stderr)
 	}
 }
 
@@ -55,16 +55,16 @@ func TestDemoJSON(t *testing.T) {
 	golden(t, "demo.json", withoutFolder(a, dir))
 	path := filepath.Join(dir, demoFile)
 	for key, command := range map[string]string{"tree": "tree", "context": "context", "stats": "stats"} {
-		equal(t, key, checkJSON(t, ask(command, path, "--json")), v.Get(key))
+		equal(t, key, checkJSON(t, ask(command, "--db", path, "--session", demoSession, "--json")), v.Get(key))
 	}
 }
 
 func TestDemoInATemporaryFolder(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	v := checkJSON(t, ask("demo", "--json"))
-	path, _ := v.Get("file").Str()
+	path, _ := v.Get("database").Str()
 	defer os.RemoveAll(filepath.Dir(path))
-	if a := ask("stats", path); a.code != exitOK {
+	if a := ask("stats", "--db", path, "--session", demoSession); a.code != exitOK {
 		t.Errorf("%s", a.stderr)
 	}
 }
@@ -80,7 +80,7 @@ func Example() {
 	var out bytes.Buffer
 	run(context.Background(), []string{"demo", "--dir", dir}, nil, &out, os.Stderr)
 	out.Reset()
-	run(context.Background(), []string{"tree", filepath.Join(dir, demoFile), "--width", "80"}, nil, &out, os.Stderr)
+	run(context.Background(), []string{"tree", "--db", filepath.Join(dir, demoFile), "--session", demoSession, "--width", "80"}, nil, &out, os.Stderr)
 	fmt.Print(out.String())
 	// Output:
 	// ● a081e2a6  user            The CSV import takes 90 seconds. Make it faster.

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// The tree in the README is what the command prints of the demo's file.
+// The tree in the README is what the command prints of the demo's session.
 func TestTheReadmeShowsTheDemosTree(t *testing.T) {
 	dir := t.TempDir()
 	if a := ask("demo", "--dir", dir); a.code != 0 {
 		t.Fatal(a.stderr)
 	}
-	a := ask("tree", filepath.Join(dir, "plan-a-plan-b.jsonl"), "--width", "80")
+	a := ask("tree", "--db", filepath.Join(dir, demoFile), "--session", demoSession, "--width", "80")
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -37,10 +37,10 @@ the branch that leads to the leaf. What was tried and left stays in the tree.
 FILE is a session file, and nothing here changes one. The database is one file
 of many sessions: --db names it, else $SESSIONTREE_DB does, else it is
 sessiontree/sessions.db in the folder where this system keeps a user's data.
-create, append, move, label, name, fork, delete, import, follow and rebuild
-change the database; create, import and follow make it if it is missing. All
-else reads, and leaves it as it is. ID is a session's id, or as much of its
-beginning as no other session's has.
+create, append, move, label, name, fork, convert, delete, import, follow,
+rebuild, repair, purge and compact change the database; create, import and
+follow make it if it is missing. All else reads, and leaves it as it is. ID is a
+session's id, or as much of its beginning as no other session's has.
 
 Text from a session is shown with its control characters made visible; --json
 keeps every value, with such characters escaped.
