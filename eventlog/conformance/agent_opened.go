@@ -151,8 +151,11 @@ func (a *agentAsker) move(field string, want js.Value) js.Value {
 		return js.Value{}
 	}
 	defer a.s.Close()
-	if move.Is("branchWithSummary") {
+	switch {
+	case move.Is("branchWithSummary"):
 		return a.summarised(field, want, got, target)
+	case !move.Is("branch") && !move.Is("resetLeaf"):
+		a.fail(field, "a move that is known", move.JSON())
 	}
 	before := a.leaf
 	_, err := a.s.MoveTo(a.ctx, target, nil)
