@@ -142,7 +142,8 @@ func TestBenchCompareHoldsTwoRunsAgainstEachOther(t *testing.T) {
 	}
 	a := ask("bench", "compare", before, after)
 	require.Equal(t, exitOK, a.code, a.stderr)
-	assert.Regexp(t, `(?m)^disk +sqlite +chain +200 +value .* 1.00 *$`, a.stdout)
+	// A page more or less: it depends on when the views wrote.
+	assert.Regexp(t, `(?m)^disk +sqlite +chain +200 +value .* (1.0\d|0.9\d) *$`, a.stdout)
 	assert.Contains(t, a.stdout, "agree within a tenth")
 	checkSafe(t, "compare", a)
 	a = ask("bench", "compare", before, after, "--json")
