@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"math"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -63,6 +64,13 @@ func ReadCheckpoint(ctx context.Context, tx *Tx, name string) (c Checkpoint, err
 // WriteCheckpoint moves a projection's checkpoint.
 func WriteCheckpoint(ctx context.Context, tx *Tx, p Projection, position int64) error {
 	_, err := tx.Exec(ctx, "INSERT INTO checkpoints (projection, version, position) VALUES (?1, ?2, ?3) ON CONFLICT (projection) DO UPDATE SET version = ?2, position = ?3", p.Name(), p.Version(), position)
+	return err
+}
+
+// Invalidate has a projection made again from the log when it is brought up next:
+// its position becomes one that cannot be.
+func Invalidate(ctx context.Context, tx *Tx, p Projection) error {
+	_, err := tx.Exec(ctx, "UPDATE checkpoints SET position = ? WHERE projection = ?", int64(math.MaxInt64), p.Name())
 	return err
 }
 

@@ -34,11 +34,17 @@ type FileResult struct {
 	Outcome Outcome
 	Session string           // the session that holds it, "" if none does
 	Entries int              // how many were new here
-	Dialect eventlog.Dialect // of a session that is new here
+	Dialect eventlog.Dialect // of a session that is new here, or whose dialect was corrected
 	Basis   string           // what decided it, "" for others
-	Damage  int              // byte ranges of the file that hold no entry
-	Size    int64            // of the file in bytes
-	Err     error            // of a refused one
+	// Corrected says that the session was here, with a dialect that nobody chose, and
+	// that what came shows it to be of the other one: its views were made again.
+	Corrected bool
+	// Against is what of the entries that were read speaks for the other dialect than
+	// the session has, "" for nothing: one was asked for, or the marks contradict.
+	Against string
+	Damage  int   // byte ranges of the file that hold no entry
+	Size    int64 // of the file in bytes
+	Err     error // of a refused one
 	// Problems are what of a different one is not as in the file.
 	Problems []string
 }

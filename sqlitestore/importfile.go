@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/sessiontree/sessiontree/eventlog"
-	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/eventlog/sessionfile"
 	"github.com/sessiontree/sessiontree/projections"
 )
@@ -22,8 +21,12 @@ type fileImport struct {
 	forkOf  int64   // the session that a new one is made beside; 0 for none
 	session int64   // where it went, or was refused
 
-	info os.FileInfo
-	open func() (*fileRun, error) // reads the file, again each time
+	info   os.FileInfo
+	at     *resumption // where the file is read on, nil for all of it
+	header sessionfile.Header
+	target target
+	as     answering                // the session's, once the file is taken
+	open   func() (*fileRun, error) // reads the file, again each time
 }
 
 // fileRun is one reading of the file.
@@ -33,8 +36,7 @@ type fileRun struct {
 	next    func() (sessionfile.Item, error)
 	end     func() *sessionfile.End
 	close   func() error
-	// dialect is what the entries tell that were read so far.
-	dialect func() (eventlog.Dialect, string)
+	marks   *eventlog.Detector // what the entries tell that were read so far
 }
 
 func (f *fileImport) run(ctx context.Context) (result FileResult, err error) {
@@ -52,8 +54,11 @@ func (f *fileImport) run(ctx context.Context) (result FileResult, err error) {
 	if err := f.awaitParent(ctx); err != nil {
 		return result, err
 	}
-	weight := min(result.Size+1, importMemory)
-	if result.Size >= streamed {
+	if err := f.look(ctx); err != nil {
+		return result, err
+	}
+	weight := min(f.size()+1, importMemory)
+	if f.isLarge() {
 		f.stream.Lock()
 		defer f.stream.Unlock()
 		weight = 1
@@ -74,32 +79,88 @@ func (f *fileImport) run(ctx context.Context) (result FileResult, err error) {
 	return result, err
 }
 
-// prepare decides where the file is read from, and reads a small one.
-func (f *fileImport) prepare(ctx context.Context) error {
-	f.open = func() (*fileRun, error) { return f.from(nil) }
+// look finds out where the file is read from, and which session its entries belong
+// to.
+func (f *fileImport) look(ctx context.Context) (err error) {
 	if f.known != nil && f.forkOf == 0 && f.canResume() {
-		at, err := f.resumption(ctx)
+		if f.at, err = f.resumption(ctx); err != nil {
+			return err
+		}
+	}
+	if f.at == nil {
+		run, err := f.from(nil, eventlog.Harness)
 		if err != nil {
 			return err
 		}
-		if at != nil {
-			f.open = func() (*fileRun, error) { return f.from(at) }
-		}
+		f.header = run.header
+		run.close()
 	}
-	if f.info.Size() >= streamed {
+	return f.aim(ctx)
+}
+
+// size is how much of the file is to be read.
+func (f *fileImport) size() int64 {
+	if f.at != nil {
+		return f.info.Size() - f.known.readTo
+	}
+	return f.info.Size()
+}
+
+// isLarge says whether the file is read while it is written, and not held.
+func (f *fileImport) isLarge() bool { return f.size() >= streamed }
+
+// prepare decides by which rules the file is read, and reads a small one.
+func (f *fileImport) prepare(ctx context.Context) error {
+	f.as = f.target.answering
+	f.open = func() (*fileRun, error) { return f.from(f.at, f.as.dialect) }
+	if f.target.settled() && f.isLarge() {
 		return nil
 	}
-	run, err := f.open()
+	held, err := f.read(!f.target.settled() && f.as.dialect != eventlog.Harness)
 	if err != nil {
 		return err
 	}
-	defer run.close()
-	held, err := run.hold()
-	if err != nil {
-		return err
+	if !f.target.settled() {
+		f.as.dialect, f.as.basis = held.marks.Correct(f.as.dialect, f.as.basis)
+		if err := f.mayCorrect(ctx); err != nil {
+			return err
+		}
+	}
+	if f.isLarge() {
+		return nil
+	}
+	if held.end == nil {
+		if held, err = f.read(false); err != nil {
+			return err
+		}
 	}
 	f.open = func() (*fileRun, error) { return held.again(), nil }
 	return nil
+}
+
+// read reads the file, if it is unsure by which rules up to a mark that says it. What
+// a large one holds is not kept.
+func (f *fileImport) read(unsure bool) (*held, error) {
+	run, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer run.close()
+	h := &held{header: run.header, resumed: run.resumed, marks: run.marks}
+	for !unsure || !run.marks.Sure() {
+		item, err := run.next()
+		if err == io.EOF {
+			h.end = run.end()
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !f.isLarge() {
+			h.items = append(h.items, item)
+		}
+	}
+	return h, nil
 }
 
 // canResume says whether the file's format lets it be read on from the middle.
@@ -153,14 +214,14 @@ func (f *fileImport) hashed(file io.ReaderAt) (hash.Hash, error) {
 	return h, nil
 }
 
-// from opens the file and reads it from where it was read up to before, or with
-// nil all of it.
-func (f *fileImport) from(at *resumption) (*fileRun, error) {
+// from opens the file and reads it, by the rules of a dialect, from where it was
+// read up to before, or with nil all of it.
+func (f *fileImport) from(at *resumption, as eventlog.Dialect) (*fileRun, error) {
 	file, err := os.Open(f.path)
 	if err != nil {
 		return nil, cannotRead(f.path, err)
 	}
-	reader, err := f.reader(file, at)
+	reader, err := f.reader(file, at, as)
 	if err != nil {
 		file.Close()
 		return nil, f.ofFile(err)
@@ -169,7 +230,7 @@ func (f *fileImport) from(at *resumption) (*fileRun, error) {
 		item, err := reader.Next()
 		return item, f.ofFile(err)
 	}
-	return &fileRun{header: reader.Header(), resumed: at, next: next, end: reader.End, close: file.Close, dialect: func() (eventlog.Dialect, string) { return reader.Dialect(f.o.Dialect) }}, nil
+	return &fileRun{header: reader.Header(), resumed: at, next: next, end: reader.End, close: file.Close, marks: reader.Marks()}, nil
 }
 
 // ofFile marks an error of reading as the file's own.
@@ -181,10 +242,10 @@ func (f *fileImport) ofFile(err error) error {
 	return err
 }
 
-func (f *fileImport) reader(file *os.File, at *resumption) (*sessionfile.Reader, error) {
+func (f *fileImport) reader(file *os.File, at *resumption, as eventlog.Dialect) (*sessionfile.Reader, error) {
 	// A file that grows while it is read: the rest is for the next time.
 	size := f.info.Size()
-	o := sessionfile.Options{MaxLine: f.o.MaxLine, Size: size}
+	o := sessionfile.Options{MaxLine: f.o.MaxLine, Size: size, Dialect: as}
 	if at == nil {
 		return sessionfile.NewReader(f.path, io.NewSectionReader(file, 0, size), o)
 	}
@@ -192,7 +253,7 @@ func (f *fileImport) reader(file *os.File, at *resumption) (*sessionfile.Reader,
 	if err != nil {
 		return nil, err
 	}
-	position := sessionfile.Position{Format: f.known.format, Newline: f.known.newline, Offset: f.known.readTo, Line: f.known.line, Hash: h, Gap: at.gap, GapBegun: at.parts > 1}
+	position := sessionfile.Position{Format: f.known.format, Newline: f.known.newline, Offset: f.known.readTo, Line: f.known.line, Entries: f.known.n, Hash: h, Gap: at.gap, GapBegun: at.parts > 1}
 	if at.parts == 0 {
 		position.Gap = f.known.newline
 	}
@@ -205,22 +266,7 @@ type held struct {
 	resumed *resumption
 	items   []sessionfile.Item
 	end     *sessionfile.End
-	dialect func() (eventlog.Dialect, string)
-}
-
-func (r *fileRun) hold() (*held, error) {
-	h := &held{header: r.header, resumed: r.resumed, dialect: r.dialect}
-	for {
-		item, err := r.next()
-		if err == io.EOF {
-			h.end = r.end()
-			return h, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		h.items = append(h.items, item)
-	}
+	marks   *eventlog.Detector
 }
 
 func (h *held) again() *fileRun {
@@ -235,69 +281,26 @@ func (h *held) again() *fileRun {
 			at++
 			return h.items[at-1], nil
 		},
-		end:     func() *sessionfile.End { return h.end },
-		close:   func() error { return nil },
-		dialect: h.dialect,
+		end:   func() *sessionfile.End { return h.end },
+		close: func() error { return nil },
+		marks: h.marks,
 	}
 }
 
 // write takes the file into the database, in one transaction.
 func (f *fileImport) write(ctx context.Context, result FileResult) (FileResult, error) {
-	run, err := f.open()
-	if err != nil {
+	if f.target.session != 0 {
+		err := f.extend(ctx, &result)
 		return result, err
 	}
-	header := run.header
-	run.close()
-	if run.resumed != nil {
-		err = f.extend(ctx, f.known.session, &result)
-		return result, err
-	}
-	if f.forkOf == 0 {
-		session, here, err := f.find(ctx, header.ID)
-		if err != nil {
-			return result, err
-		}
-		if here {
-			err = f.extend(ctx, session, &result)
-			return result, err
-		}
-	}
-	err = f.create(ctx, header, &result)
+	err := f.create(ctx, &result)
 	return result, err
 }
 
-// find is the session that the file's entries belong to: the one that it was
-// imported as, which may have got a new id, or the one with its id.
-func (f *fileImport) find(ctx context.Context, id string) (session int64, here bool, err error) {
-	err = f.store.read(ctx, func(tx *projections.Tx) (err error) {
-		if f.known != nil {
-			var header string
-			ok, err := tx.Row(ctx, "SELECT header FROM sessions WHERE key = ?", []any{f.known.session}, &header)
-			if err != nil {
-				return err
-			}
-			if ok && js.Trusted(header).Get("id").Is(id) {
-				session, here = f.known.session, true
-				return nil
-			}
-		}
-		if here, err = tx.Row(ctx, "SELECT key FROM sessions WHERE id = ?", []any{id}, &session); err != nil || here || f.o.Restore {
-			return err
-		}
-		return f.checkTombstone(ctx, tx, id)
-	})
-	return session, here, err
-}
-
 // create makes the file's session.
-func (f *fileImport) create(ctx context.Context, header sessionfile.Header, result *FileResult) error {
-	m := header.Metadata
-	var err error
-	if m.Dialect, m.DialectBasis, err = f.dialect(); err != nil {
-		return err
-	}
-	result.Dialect, result.Basis = m.Dialect, m.DialectBasis
+func (f *fileImport) create(ctx context.Context, result *FileResult) error {
+	m := f.header.Metadata
+	m.Dialect, m.DialectBasis = f.as.dialect, f.as.basis
 	from, event, err := f.parent(ctx, &m)
 	if err != nil {
 		return err
@@ -318,25 +321,6 @@ func (f *fileImport) create(ctx context.Context, header sessionfile.Header, resu
 	return err
 }
 
-// dialect is by which rules the file's session is answered. Of a large file that
-// takes a reading of its own.
-func (f *fileImport) dialect() (eventlog.Dialect, string, error) {
-	run, err := f.open()
-	if err != nil {
-		return 0, "", err
-	}
-	defer run.close()
-	for f.info.Size() >= streamed {
-		if _, err := run.next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return 0, "", err
-		}
-	}
-	d, basis := run.dialect()
-	return d, basis, nil
-}
-
 // checkTombstone refuses a session that was deleted here, or forgets that it was.
 func (f *fileImport) checkTombstone(ctx context.Context, tx *projections.Tx, id string) error {
 	if f.o.Restore {
@@ -351,15 +335,15 @@ func (f *fileImport) checkTombstone(ctx context.Context, tx *projections.Tx, id 
 	return err
 }
 
-// extend takes what the file has more than a session that is here.
-func (f *fileImport) extend(ctx context.Context, session int64, result *FileResult) error {
-	f.session = session
+// extend takes what the file has more than its session that is here.
+func (f *fileImport) extend(ctx context.Context, result *FileResult) error {
+	f.session = f.target.session
 	return f.store.update(ctx, func(ctx context.Context, tx *projections.Tx) error {
 		in := &intake{fileImport: f, tx: tx, result: result}
-		if err := in.take(ctx, session); err != nil {
+		if err := in.take(ctx, f.session); err != nil {
 			return err
 		}
-		_, err := tx.Row(ctx, "SELECT id FROM sessions WHERE key = ?", []any{session}, &result.Session)
+		_, err := tx.Row(ctx, "SELECT id FROM sessions WHERE key = ?", []any{f.session}, &result.Session)
 		return err
 	})
 }

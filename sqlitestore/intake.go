@@ -19,10 +19,9 @@ type intake struct {
 
 	created bool // the session is made in this transaction
 	source  *source
-	dialect eventlog.Dialect // the session's
-	head    int              // entries that the session has
-	before  int              // and had
-	part    int              // of the gap that comes
+	head    int // entries that the session has
+	before  int // and had
+	part    int // of the gap that comes
 	entries []eventlog.Entry
 	bytes   int
 }
@@ -49,6 +48,9 @@ func (in *intake) take(ctx context.Context, session int64) error {
 	if err := in.begin(ctx, session, run); err != nil {
 		return err
 	}
+	if err := in.correct(ctx); err != nil {
+		return err
+	}
 	for {
 		item, err := run.next()
 		if err == io.EOF {
@@ -67,12 +69,15 @@ func (in *intake) take(ctx context.Context, session int64) error {
 	if err := in.flush(ctx); err != nil {
 		return err
 	}
+	if in.result.Against = run.marks.Against(in.as.dialect); in.created || in.result.Corrected {
+		in.result.Dialect, in.result.Basis = in.as.dialect, in.as.basis
+	}
 	return in.finish(ctx, run.end())
 }
 
 // begin makes the file's row, or takes up the one that is there.
 func (in *intake) begin(ctx context.Context, session int64, run *fileRun) error {
-	tip, err := in.store.view(ctx, in.tx, session, eventlog.Harness).Tip()
+	tip, err := in.store.view(ctx, in.tx, session, in.target.dialect).Tip()
 	if errors.Is(err, errDeleted) {
 		return errMoved
 	}
@@ -81,9 +86,6 @@ func (in *intake) begin(ctx context.Context, session int64, run *fileRun) error 
 	}
 	in.head = tip.N
 	in.before = in.head
-	if in.dialect, err = projections.DialectOf(ctx, in.tx, session); err != nil {
-		return err
-	}
 	if run.resumed != nil {
 		return in.resume(ctx, run.resumed)
 	}
@@ -206,7 +208,7 @@ func (in *intake) item(ctx context.Context, item sessionfile.Item) error {
 			return errDiverged
 		}
 	} else {
-		in.entries = append(in.entries, asOf(in.dialect, item.Entry))
+		in.entries = append(in.entries, item.Entry)
 		in.bytes += len(item.Entry.JSON())
 	}
 	in.source.n, in.part = n, 0
@@ -217,14 +219,6 @@ func (in *intake) item(ctx context.Context, item sessionfile.Item) error {
 		return in.flush(ctx)
 	}
 	return nil
-}
-
-// asOf makes an entry, which the reader takes for the harness's, one of a dialect.
-func asOf(d eventlog.Dialect, e eventlog.Entry) eventlog.Entry {
-	if d == eventlog.Harness {
-		return e
-	}
-	return d.TrustedEntry(e.JSON())
 }
 
 // flush appends the entries that wait.
@@ -308,7 +302,7 @@ func (in *intake) diverged(ctx context.Context, first eventlog.Entry, run *fileR
 			d.File = append(d.File, item.Entry)
 		}
 	}
-	here := &logView{ctx, in.tx, in.source.session, in.dialect}
+	here := &logView{ctx, in.tx, in.source.session, in.as.dialect}
 	var err error
 	if d.Here, err = here.after(d.Shared, shownTail); err != nil {
 		return err

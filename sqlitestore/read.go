@@ -16,13 +16,15 @@ func (s *Storage) readLog(ctx context.Context, f func(tx *projections.Tx) error)
 		return err
 	}
 	return s.store.read(ctx, func(tx *projections.Tx) error {
-		var one int
-		ok, err := tx.Row(ctx, "SELECT 1 FROM sessions WHERE key = ?", []any{s.key}, &one)
-		if err != nil {
+		var dialect string
+		ok, err := tx.Row(ctx, "SELECT dialect FROM sessions WHERE key = ?", []any{s.key}, &dialect)
+		switch {
+		case err != nil:
 			return err
-		}
-		if !ok {
+		case !ok:
 			return s.deleted()
+		case dialect != s.Dialect().String():
+			return s.corrected()
 		}
 		return f(tx)
 	})

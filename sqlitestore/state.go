@@ -42,7 +42,7 @@ func (s state) walks() bool { return !s.current || s.irregular }
 const observeSQL = `
 SELECT max((SELECT seq FROM events WHERE session = s.key ORDER BY n DESC LIMIT 1), coalesce((SELECT seq FROM events WHERE session = s.key AND n < 0 ORDER BY n LIMIT 1), 0)),
 	coalesce(c.version, 0), coalesce(c.position, 0), coalesce(c.build, 0),
-	coalesce(h.last_seq, 0), h.leaf, h.segment IS NOT NULL, coalesce(h.n, 0), coalesce(h.irregular, 0)
+	coalesce(h.last_seq, 0), h.leaf, h.segment IS NOT NULL, coalesce(h.n, 0), coalesce(h.irregular, 0), s.dialect
 FROM sessions s LEFT JOIN heads h ON h.session = s.key LEFT JOIN checkpoints c ON c.projection = ?2
 WHERE s.key = ?1`
 
@@ -51,14 +51,18 @@ WHERE s.key = ?1`
 func (s *Storage) observe(ctx context.Context, tx *projections.Tx) (st state, err error) {
 	var applied int64
 	var leaf sql.NullString
+	var dialect string
 	ok, err := tx.Row(ctx, observeSQL, []any{s.key, s.store.branch.Name()},
-		&st.last, &st.views, &st.position, &st.build, &applied, &leaf, &st.leafIsThere, &st.head.N, &st.irregular)
+		&st.last, &st.views, &st.position, &st.build, &applied, &leaf, &st.leafIsThere, &st.head.N, &st.irregular, &dialect)
 	if err != nil {
 		return st, err
 	}
 	if !ok {
 		s.store.cache.drop(s.key)
 		return st, s.deleted()
+	}
+	if dialect != s.Dialect().String() {
+		return st, s.corrected()
 	}
 	if leaf.Valid {
 		st.head.Leaf = eventlog.At(leaf.String)

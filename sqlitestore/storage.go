@@ -50,6 +50,9 @@ func (s *Storage) Append(ctx context.Context, b eventlog.Batch) (entries []event
 		}
 		v := s.store.view(ctx, tx, s.key, s.Dialect())
 		prepared, written, err := b.Prepare(v, s.store.o.Source)
+		if err == nil {
+			err = s.checkDialect(v)
+		}
 		if err == nil && written {
 			err = s.store.insert(v, prepared, true)
 		}
@@ -68,8 +71,34 @@ func (s *Storage) AppendRaw(ctx context.Context, entries ...eventlog.Entry) erro
 		if err := s.fence(ctx, tx, s.lease); err != nil {
 			return err
 		}
-		return s.store.insertInto(ctx, tx, s.key, entries)
+		v := s.store.view(ctx, tx, s.key, s.Dialect())
+		if _, err := v.Tip(); err != nil {
+			return err
+		}
+		if err := s.checkDialect(v); err != nil {
+			return err
+		}
+		return s.store.insert(v, entries, false)
 	})
+}
+
+// checkDialect fails for a session whose dialect an import has corrected since this
+// handle was opened.
+func (s *Storage) checkDialect(v *view) (err error) {
+	var now eventlog.Dialect
+	if v.head != nil {
+		now = v.head.Dialect()
+	} else if now, err = projections.DialectOf(v.ctx, v.tx, s.key); err != nil {
+		return err
+	}
+	if now != s.Dialect() {
+		return s.corrected()
+	}
+	return nil
+}
+
+func (s *Storage) corrected() error {
+	return eventlog.Errorf(eventlog.InvalidState, "an import has corrected the dialect of session %s since it was opened: open it again", s.meta.ID)
 }
 
 func (s *Storage) update(ctx context.Context, f func(ctx context.Context, tx *projections.Tx) error) error {

@@ -103,7 +103,7 @@ func (c *comparer) Write(b []byte) (int, error) {
 
 // proveAnswers compares what the session answers with what the file's entries do.
 func (f *fileImport) proveAnswers(ctx context.Context, st *Storage) ([]string, error) {
-	run, err := f.from(nil)
+	run, err := f.from(nil, st.meta.Dialect)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (f *fileImport) proveAnswers(ctx context.Context, st *Storage) ([]string, e
 			return nil, err
 		}
 		if !item.Partial {
-			entries = append(entries, asOf(st.meta.Dialect, item.Entry))
+			entries = append(entries, item.Entry)
 		}
 	}
 	reference := eventlog.NewSession(memory.New(st.meta, entries, memory.Options{}))

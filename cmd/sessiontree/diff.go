@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -107,29 +106,9 @@ func (c *cli) fileSide(path string) (*side, error) {
 	if !info.Mode().IsRegular() {
 		return nil, eventlog.Errorf(eventlog.InvalidArgument, "%s is no regular file", path)
 	}
-	r, err := sessionfile.NewReader(path, f, sessionfile.Options{Size: info.Size()})
+	m, entries, err := sessionfile.ReadAll(path, f, sessionfile.Options{Size: info.Size()})
 	if err != nil {
 		return nil, err
-	}
-	var entries []eventlog.Entry
-	for {
-		item, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !item.Partial {
-			entries = append(entries, item.Entry)
-		}
-	}
-	m := r.Header().Metadata
-	m.Dialect, m.DialectBasis = r.Dialect(nil)
-	if m.Dialect != eventlog.Harness { // what the reader reads entries as
-		for i, e := range entries {
-			entries[i] = m.Dialect.TrustedEntry(e.JSON())
-		}
 	}
 	return &side{Session: eventlog.NewSession(memory.New(m, entries, memory.Options{})), path: path, id: m.ID}, nil
 }

@@ -74,7 +74,7 @@ func (f *follower) each(r sqlitestore.FileResult) {
 		if r.Size == 0 || f.told[r.Path] == why || eventlog.CodeOf(r.Err) == eventlog.NotFound {
 			return // not begun, told already, or gone
 		}
-	case r.Entries == 0 && r.Outcome != sqlitestore.Imported:
+	case r.Entries == 0 && r.Outcome != sqlitestore.Imported && !r.Corrected:
 		return
 	}
 	f.told[r.Path] = why

@@ -47,7 +47,8 @@ Two programs of Pi write files of version 3, and answer them by different rules:
 leaf and active_tools_change entries and retained tails are the harness's; usage
 and context_edit entries, system messages, and compactions that carry one or
 name themselves are the coding agent's, which also has the files without a mark.
---dialect says it instead.
+--dialect says it instead. A session that was here without a choice of anybody's
+gets the other dialect when such a mark comes later, as if all had come at once.
 
 --json:
 {
@@ -55,7 +56,10 @@ name themselves are the coding agent's, which also has the files without a mark.
   "files": [{"file" (in their order), "outcome", "session" (id, or null),
             "entries" (new here),
             "damage" (number of byte ranges), "dialect" (of a session that is
-            new here: {"name", "basis"}, what decided it; or null), "size",
+            new here, or whose dialect was corrected: {"name", "basis"}, what
+            decided it; or null), "corrected" (true for the latter), "against"
+            (what of the file speaks for the other dialect than the session
+            has, or null), "size",
             "problems" (what is different), "error" ({"code", "message"}, or
             null), "diverged" (of a session with another history: {"shared",
             "file", "here"}, the number of entries that both begin with and
@@ -145,7 +149,7 @@ func (i *importRun) each(r sqlitestore.FileResult) {
 	switch {
 	case i.json:
 		i.files = append(i.files, r)
-	case i.all || r.Outcome != sqlitestore.Unchanged && !(i.progress.shown() && isUsual(r.Outcome)):
+	case i.all || isNews(r) || r.Outcome != sqlitestore.Unchanged && !(i.progress.shown() && isUsual(r.Outcome)):
 		i.progress.hide()
 		for _, line := range i.lines(r) {
 			i.out.line(line)
@@ -154,6 +158,9 @@ func (i *importRun) each(r sqlitestore.FileResult) {
 	}
 	i.progress.add(r.Size)
 }
+
+// isNews says whether a file tells something of its session's dialect.
+func isNews(r sqlitestore.FileResult) bool { return r.Corrected || r.Against != "" }
 
 // isUsual says whether a bar that moves on is all that is to be said.
 func isUsual(o sqlitestore.Outcome) bool {
@@ -175,6 +182,12 @@ func (i *importRun) lines(r sqlitestore.FileResult) []string {
 		head += ", " + count(r.Damage, "damaged place")
 	}
 	lines := []string{head}
+	if r.Corrected {
+		lines = append(lines, "  "+safe("its dialect is "+r.Dialect.String()+" now: "+r.Basis))
+	}
+	if r.Against != "" {
+		lines = append(lines, "  "+safe("this speaks for the other dialect: "+r.Against))
+	}
 	for _, p := range r.Problems {
 		lines = append(lines, "  "+safe(p))
 	}
@@ -217,6 +230,8 @@ func fileResultJSON(r sqlitestore.FileResult) js.Value {
 	}
 	return js.Fields(
 		field("dialect", dialect),
+		field("corrected", js.Boolean(r.Corrected)),
+		field("against", optional(r.Against)),
 		field("file", js.Text(r.Path)),
 		field("outcome", js.Text(string(r.Outcome))),
 		field("session", optional(r.Session)),

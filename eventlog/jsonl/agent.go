@@ -41,11 +41,16 @@ func (c *Contents) takeAgentHeader(path string, ch *chunk, o Options) (bool, err
 	for ch.text != "" {
 		line, rest, _ := strings.Cut(ch.text, "\n")
 		offset, number := ch.offset, ch.line
-		found, err := c.agentHeader(path, line, o)
+		found, glued, err := c.agentHeader(path, line, offset, number, o)
 		if err != nil {
 			return false, err
 		}
 		size := int64(len(ch.text) - len(rest))
+		if !js.IsBlank(glued) {
+			size = int64(len(line) - len(glued))
+			rest = ch.text[size:] // read on as the line that it is part of
+			ch.line--
+		}
 		ch.text, ch.offset, ch.line = rest, ch.offset+size, ch.line+1
 		if found {
 			c.HeaderLine = number
@@ -59,22 +64,28 @@ func (c *Contents) takeAgentHeader(path string, ch *chunk, o Options) (bool, err
 }
 
 // agentHeader says whether a line is the header. A line that is a record of
-// another kind is an error.
-func (c *Contents) agentHeader(path, line string, o Options) (bool, error) {
-	h, err := js.Parse(line)
-	if err != nil && !o.Strict {
+// another kind is an error. Glued is what stands behind a header in its line.
+func (c *Contents) agentHeader(path, line string, offset int64, number int, o Options) (found bool, glued string, err error) {
+	if v, err := js.Parse(line); err != nil && !o.Strict {
 		// Behind a byte order mark, or with an entry glued to it.
-		m, _, _, lenientErr := lenientHeader(path, line, 0, 1)
-		if lenientErr != nil {
-			return false, nil
+		m, glued, damage, err := headerIn(line, offset, number, func(text string) (eventlog.Metadata, error) { return parseAgentHeader(path, text) })
+		if err != nil {
+			return false, "", nil
 		}
-		h = js.Trusted(m.Header)
-	} else if err != nil || !h.Truthy() {
-		return false, nil
+		c.Metadata, c.Damage = m, append(c.Damage, damage...)
+		return true, glued, nil
+	} else if err != nil || !v.Truthy() {
+		return false, "", nil
 	}
+	c.Metadata, err = parseAgentHeader(path, line)
+	return err == nil, "", err
+}
+
+func parseAgentHeader(path, text string) (eventlog.Metadata, error) {
+	h, err := js.Parse(text)
 	id, ok := h.Get("id").Str()
-	if !h.Get("type").Is("session") || !ok {
-		return false, notASession(path, "its first record is no session header")
+	if err != nil || !h.Get("type").Is("session") || !ok {
+		return eventlog.Metadata{}, notASession(path, "its first record is no session header")
 	}
 	m := eventlog.Metadata{Path: path, Header: h.JSON(), ID: id, Dialect: eventlog.CodingAgent}
 	m.CreatedAt, _ = h.Get("timestamp").Str()
@@ -85,8 +96,7 @@ func (c *Contents) agentHeader(path, line string, o Options) (bool, error) {
 	if extra := h.Get("metadata"); extra.Kind() == js.Object {
 		m.Metadata = extra
 	}
-	c.Metadata = m
-	return true, nil
+	return m, nil
 }
 
 // version is a header's version as JavaScript compares it with a number: none is

@@ -100,7 +100,7 @@ func ReadHeader(path string, o Options) (eventlog.Metadata, error) {
 		}
 		if o.Dialect == eventlog.CodingAgent {
 			var c Contents
-			found, headerErr := c.agentHeader(path, line, o)
+			found, _, headerErr := c.agentHeader(path, line, 0, 1, o)
 			if found || headerErr != nil {
 				return c.Metadata, headerErr
 			}
@@ -155,7 +155,12 @@ func readLine(r *bufio.Reader, limit int) (string, error) {
 // a byte order mark or with entries glued to it. What stands behind it is
 // returned for the caller to read on; what stands before it is damage.
 func lenientHeader(path, line string, offset int64, number int) (m eventlog.Metadata, rest string, damage []Damage, err error) {
-	m, err = parseHeader(path, line, false)
+	return headerIn(line, offset, number, func(text string) (eventlog.Metadata, error) { return parseHeader(path, text, false) })
+}
+
+// headerIn is lenientHeader for headers that parse reads.
+func headerIn(line string, offset int64, number int, parse func(text string) (eventlog.Metadata, error)) (m eventlog.Metadata, rest string, damage []Damage, err error) {
+	m, err = parse(line)
 	if err == nil {
 		return m, "", nil, nil
 	}
@@ -164,7 +169,7 @@ func lenientHeader(path, line string, offset int64, number int) (m eventlog.Meta
 		end, skipErr := js.Skip(line, at)
 		budget -= end - at
 		if skipErr == nil {
-			found, headerErr := parseHeader(path, line[at:end], false)
+			found, headerErr := parse(line[at:end])
 			if headerErr != nil {
 				break
 			}

@@ -14,3 +14,6 @@ func (f *Reader) Dialect(told *eventlog.Dialect) (eventlog.Dialect, string) {
 	}
 	return f.detector.Result(eventlog.CodingAgent)
 }
+
+// Marks are what the entries tell of their dialect that were read so far.
+func (f *Reader) Marks() *eventlog.Detector { return &f.detector }

@@ -59,6 +59,9 @@ type Options struct {
 	MaxLine int
 	// Size is how long the file is, if that is known: small files are read at once.
 	Size int64
+	// Dialect is by whose rules a line of the file is an entry, and read as one: the
+	// coding agent takes any record for one, without an id too.
+	Dialect eventlog.Dialect
 }
 
 func (o Options) maxLine() int {
@@ -80,6 +83,7 @@ type Reader struct {
 	in     lines
 	hash   hash.Hash
 	header Header
+	as     eventlog.Dialect
 	rules  rules
 
 	detector eventlog.Detector
@@ -104,7 +108,7 @@ type rules interface {
 // path is for messages. Lines that are no JSON may stand before the header, a
 // byte order mark too.
 func NewReader(path string, r io.Reader, o Options) (*Reader, error) {
-	f := &Reader{path: path, hash: sha256.New()}
+	f := &Reader{path: path, hash: sha256.New(), as: o.Dialect}
 	f.in = lines{r: r, max: o.maxLine(), number: 1, next: int(min(o.Size+1, chunkSize))}
 	if err := f.readHeader(min(o.maxLine(), maxHeader)); err != nil {
 		return nil, err
@@ -118,6 +122,7 @@ type Position struct {
 	Newline string
 	Offset  int64
 	Line    int
+	Entries int       // how many were read
 	Hash    hash.Hash // of what stands before Offset, as in [End.Hash]
 	// Gap is what that read left behind its last item, if that was one part without
 	// damage. GapBegun says that it was more: then the next item's gap goes on with it,
@@ -128,7 +133,8 @@ type Position struct {
 
 // Resume reads on at a position, where r stands.
 func Resume(path string, r io.Reader, at Position, o Options) *Reader {
-	f := &Reader{path: path, hash: at.Hash, header: Header{Format: at.Format, Newline: at.Newline}, rules: rulesOf(at.Format)}
+	f := &Reader{path: path, hash: at.Hash, header: Header{Format: at.Format, Newline: at.Newline}, as: o.Dialect, rules: rulesOf(at.Format, o.Dialect)}
+	f.detector.Skip(at.Entries)
 	f.in = lines{r: r, max: o.maxLine(), number: at.Line, offset: at.Offset, next: int(min(max(o.Size-at.Offset, 0)+1, chunkSize))}
 	f.gap = gap{newline: at.Newline, first: at.Gap, begun: at.GapBegun}
 	return f
@@ -231,7 +237,7 @@ func (f *Reader) takeHeader(h *Header, l line, start, end int) {
 	}
 	f.header = *h
 	f.gap.newline = h.Newline
-	f.rules = rulesOf(h.Format)
+	f.rules = rulesOf(h.Format, f.as)
 	f.hashed(l.text[:end])
 	f.rest(l, end)
 }
@@ -334,7 +340,7 @@ func (f *Reader) line(l line) {
 	if text[0] != '{' || text[len(text)-1] != '}' {
 		v, err := js.Parse(text)
 		if err != nil {
-			f.salvage(l, &eventlog.Error{Code: eventlog.InvalidEntry, Message: "is not valid JSON", Err: err})
+			f.salvage(l, notJSON(err))
 			return
 		}
 		start = strings.Index(text, v.JSON())
@@ -346,6 +352,10 @@ func (f *Reader) line(l line) {
 		f.emit(e, back)
 		done = start + to
 	})
+	if f.as == eventlog.CodingAgent && f.header.Format != V4 && err != nil && !errors.As(err, new(*js.SyntaxError)) {
+		f.setAside(l, err)
+		return
+	}
 	if err != nil {
 		f.salvage(l, err)
 		return
@@ -357,6 +367,23 @@ func (f *Reader) line(l line) {
 	}
 	f.hashed(l.text[:done])
 	f.after(l, done)
+}
+
+func notJSON(err error) error {
+	return &eventlog.Error{Code: eventlog.InvalidEntry, Message: "is not valid JSON", Err: err}
+}
+
+// setAside takes a line for damage that is JSON and gives no entry by the coding
+// agent's rules: nothing hides in it.
+func (f *Reader) setAside(l line, why error) {
+	if !l.ended {
+		f.finish(l, &Damage{Line: l.number, Offset: l.offset, Length: int64(len(l.text)), Reason: why.Error()})
+		return
+	}
+	f.damaged(l, 0, len(l.text), why.Error())
+	f.gap.text("\n")
+	f.hashed(l.text)
+	f.hashed("\n")
 }
 
 // after takes what stands behind the last item of a line that is a record.
@@ -371,6 +398,9 @@ func (f *Reader) after(l line, from int) {
 
 // emit hands an entry out.
 func (f *Reader) emit(e eventlog.Entry, back Edits) {
+	if f.header.Format == V4 && f.as != eventlog.Harness {
+		e = f.as.TrustedEntry(e.JSON())
+	}
 	f.detector.Observe(e)
 	f.queue = append(f.queue, Item{Entry: e, Edits: back, Gap: f.gap.take()})
 }

@@ -151,6 +151,41 @@ func comeBack(t *testing.T, vectors fs.FS) {
 	assert.Less(t, refused, files/8)
 }
 
+// By the coding agent's rules a file gives the entries that its file backend gives:
+// numbers, lists and entries without an id too.
+func TestRecordedFilesAsTheCodingAgentReadsThem(t *testing.T) {
+	files, odd := 0, 0
+	for _, vectors := range []fs.FS{conformance.Vectors(), conformance.AgentVectors()} {
+		require.NoError(t, fs.WalkDir(vectors, ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, ".jsonl") {
+				return err
+			}
+			b, err := fs.ReadFile(vectors, name)
+			require.NoError(t, err)
+			c, err := read(t, string(b), sessionfile.Options{Dialect: eventlog.CodingAgent})
+			if err != nil {
+				return nil // no session: see above
+			}
+			assert.True(t, c.bytes == string(b), name)
+			backend, err := jsonl.Parse("file", string(b), jsonl.Options{Dialect: eventlog.CodingAgent})
+			if err != nil || c.header.Format == sessionfile.V1 {
+				return nil
+			}
+			files++
+			require.Equal(t, texts(backend.Entries), texts(c.entries), name)
+			for i, e := range backend.Entries {
+				require.Equal(t, e, c.entries[i], name)
+				if _, err := eventlog.ParseEntry(e.JSON()); err != nil {
+					odd++
+				}
+			}
+			return nil
+		}))
+	}
+	assert.Greater(t, files, 150)
+	assert.Greater(t, odd, 10)
+}
+
 // The coding agent's recorded answers for older versions: which entry each hangs
 // below, what each compaction keeps from, and the file that Pi writes anew.
 func TestOlderVersionsAsPiBringsThemUp(t *testing.T) {
