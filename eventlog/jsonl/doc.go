@@ -15,6 +15,8 @@
 //     beside the session (".damaged"), with its place and the reason, and then
 //     cut, so that the file can be read by Pi again. Damage further up stays
 //     where it is.
+//     So is the rest of an append of several lines that a loss of power cut off,
+//     where its first lines were lost and not its last: it was never acknowledged.
 //   - The first append takes a lock that other processes (and other handles of
 //     this one) respect: their appends fail with [eventlog.ErrBusy]. What others
 //     wrote before that is read first, so an append goes below the leaf that they

@@ -14,8 +14,8 @@ import (
 )
 
 // Damage is a range of bytes of a session file that holds no entry. The bytes
-// stay where they are, save those of a torn last line: the next append moves them
-// to a file beside the session.
+// stay where they are, save those of a torn last line, or a torn last append: the
+// next append moves them to a file beside the session.
 type Damage struct {
 	Line   int   // in the file, from 1, blank lines counted
 	Offset int64 // of the first byte
@@ -81,6 +81,7 @@ type chunk struct {
 type parsed struct {
 	entries []eventlog.Entry
 	damage  []Damage
+	gaps    []gap // the damage that has NULs
 	at      []int // the lines of the entries, if they are asked for
 	further []int // the entries that a further header stands before
 	lines   int   // lines that are not blank
@@ -145,6 +146,7 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 	}
 	c.Entries = make([]eventlog.Entry, 0, n)
 	var further []int
+	var gaps []gap
 	lines := 1 // the header
 	for _, p := range results {
 		if p.bad != nil {
@@ -154,6 +156,9 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 		for _, at := range p.further {
 			further = append(further, len(c.Entries)+at)
 		}
+		for _, g := range p.gaps {
+			gaps = append(gaps, gap{g.Damage, len(c.Entries) + g.entries})
+		}
 		c.Lines = append(c.Lines, p.at...)
 		c.Entries = append(c.Entries, p.entries...)
 		c.Damage = append(c.Damage, p.damage...)
@@ -161,6 +166,7 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 	if n := len(results); n > 0 && results[n-1].torn > 0 {
 		c.tail.start = results[n-1].torn
 	}
+	c.cutOff(gaps)
 	if o.Dialect == eventlog.CodingAgent {
 		if err := c.migrate(further, o); err != nil {
 			return Contents{}, err

@@ -144,9 +144,13 @@ func survived(ctx context.Context, path string, log []string, told int, kept fun
 		}
 		defer s.Close()
 		var got []string
+		ids := map[string]bool{}
 		for e, err := range s.Entries(ctx, 0, eventlog.All) {
 			if err != nil {
 				return err
+			}
+			if ids[e.ID()] = true; !e.Parent().IsNone() && !ids[e.Parent().ID()] {
+				return fmt.Errorf("%s is there without its parent %s", e.ID(), e.Parent())
 			}
 			if !strings.HasPrefix(e.ID(), "later-") {
 				got = append(got, e.JSON())
@@ -226,5 +230,58 @@ func TestReport_O1_A3_A6_PowerLossTakesNothingThatWasTold(t *testing.T) {
 			require.True(t, seen, "the sync at operation %d is missing, and nothing was lost", k)
 			break
 		}
+	}
+}
+
+// at is the line of a user message of some second.
+func at(line string, second int) string {
+	return strings.Replace(line, "T00:00:01", fmt.Sprintf("T00:00:%02d", second), 1)
+}
+
+// TestReport_O1_A4_C3_AnAppendWhoseBeginningWasLost has the last lines of an append
+// on the disk and not its first: nobody was told of them, so the session goes on
+// above, and they are set aside. What came at other times was told: it is an island.
+func TestReport_O1_A4_C3_AnAppendWhoseBeginningWasLost(t *testing.T) {
+	t.Parallel()
+	one, two, three := at(user("m1", "", "one"), 1), at(user("m2", "m1", "two"), 9), at(user("m3", "m2", "three"), 9)
+	four := at(user("m4", "m3", "four"), 9)
+	nuls := strings.Repeat("\x00", 200)
+	for name, test := range map[string]struct {
+		text  string
+		want  []string
+		aside string // what the next append sets aside
+	}{
+		"its first line":          {lines(header, one) + nuls + lines(two[100:], three), []string{one}, nuls + lines(two[100:], three)},
+		"whole lines":             {lines(header, one) + nuls + lines(three, four), []string{one}, nuls + lines(three, four)},
+		"the middle":              {lines(header, one, two) + three[:90] + nuls + lines(four), []string{one, two}, three[:90] + nuls + lines(four)},
+		"the end too":             {lines(header, one) + nuls + lines(three) + four[:99], []string{one}, nuls + lines(three) + four[:99]},
+		"several pages":           {lines(header, one) + nuls + "\n" + lines(at(user("x", "lost", "x"), 9)) + nuls + lines(four), []string{one}, nuls + "\n" + lines(at(user("x", "lost", "x"), 9)) + nuls + lines(four)},
+		"its end":                 {lines(header, one, two) + three[:90] + nuls, []string{one, two}, three[:90] + nuls},
+		"nothing that is missed":  {lines(header, one) + nuls + lines(two, three), []string{one, two, three}, ""},
+		"an append to an old one": {lines(header, one) + nuls + "\n" + lines(at(user("m5", "m1", "five"), 9)), []string{one, at(user("m5", "m1", "five"), 9)}, ""},
+		"what went on later":      {lines(header, one) + nuls + lines(three, at(four, 9), at(user("m5", "m4", "five"), 30)), []string{one, three, four, at(user("m5", "m4", "five"), 30)}, ""},
+		"older than what is here": {lines(header, at(one, 40)) + nuls + lines(three), []string{at(one, 40), three}, ""},
+		"lost in another way":     {lines(header, one, two[:99], three), []string{one, three}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := put(t, test.text)
+			s := open(t, path, quick)
+			damage := s.Damage()
+			require.NotEmpty(t, damage)
+			if last := damage[len(damage)-1]; test.aside != "" {
+				require.Equal(t, int64(len(test.text)-len(test.aside)), last.Offset)
+				require.Equal(t, int64(len(test.aside)), last.Length)
+			}
+			closed(t, s)
+			require.Equal(t, test.text, read(t, path), "reading changes nothing")
+			appendsAndKeeps(t, path, test.want)
+			require.Equal(t, test.aside, setAside(t, path))
+			if test.aside != "" {
+				require.True(t, strings.HasPrefix(read(t, path), lines(append([]string{header}, test.want...)...)+`{"type":"message","id":"new","parentId":"`))
+				require.Empty(t, open(t, path, piStrict).Damage(), "Pi can read it now")
+			}
+			_, err := jsonl.Open(t.Context(), put(t, test.text), piStrict)
+			require.ErrorIs(t, err, eventlog.ErrInvalidEntry)
+		})
 	}
 }

@@ -17,7 +17,11 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 	junk := 0 // start of what is not accounted for
 	drop := func(end int) {
 		if part := line[junk:end]; strings.Trim(part, " \t\r\n") != "" {
-			p.damage = append(p.damage, Damage{number, offset + int64(junk), int64(len(part)), reason})
+			d := Damage{number, offset + int64(junk), int64(len(part)), reason}
+			p.damage = append(p.damage, d)
+			if strings.IndexByte(part, 0) >= 0 {
+				p.gaps = append(p.gaps, gap{d, len(p.entries)})
+			}
 		}
 	}
 	Salvage(line, func(at, end int) {

@@ -226,11 +226,6 @@ func (s *Storage) catchUp(size int64) error {
 		}
 		p.parse(ch, s.plain()) // a session that is open stays open
 	}
-	s.Load(p.entries)
-	s.damageMu.Lock()
-	s.damage = slices.DeleteFunc(s.damage, func(d Damage) bool { return d.Offset >= from })
-	s.damage = append(s.damage, p.damage...)
-	s.damageMu.Unlock()
 	s.tail = in.tail
 	if s.tail.size == from {
 		s.tail.open = open
@@ -238,6 +233,12 @@ func (s *Storage) catchUp(size int64) error {
 	if p.torn > 0 {
 		s.tail.start = p.torn
 	}
+	s.cutOff(&p)
+	s.Load(p.entries)
+	s.damageMu.Lock()
+	s.damage = slices.DeleteFunc(s.damage, func(d Damage) bool { return d.Offset >= from })
+	s.damage = append(s.damage, p.damage...)
+	s.damageMu.Unlock()
 	return nil
 }
 
