@@ -40,7 +40,7 @@ func serve(name string) []string { return []string{os.Args[0], "serve", name} }
 
 // small is a run of few samples on small trees.
 func small(t *testing.T) bench.Config {
-	return bench.Config{Seed: 5, Sizes: []int{100, 300}, Effort: 0.01, Sessions: 20, Dir: t.TempDir(), Serve: serve}
+	return bench.Config{Seed: 5, Sizes: []int{100, 300}, Effort: 0.01, Sessions: 20, Corpus: 400, Dir: t.TempDir(), Serve: serve}
 }
 
 // figures are the names of all rows of a backend.
@@ -70,7 +70,9 @@ func TestARunMeasuresEveryOperationOnEveryTree(t *testing.T) {
 			require.Len(t, row.Limit, len(row.Samples), "%s: samples and limit are pairs", row.Operation)
 			require.NotNil(t, row.Ratio)
 		}
-		if slices.Contains([]string{"empty", "create", "comb-level", "context-during-build", "list", "list-page", "batch"}, row.Operation) {
+		if row.Shape == "corpus" {
+			once["analytics"]++
+		} else if slices.Contains([]string{"empty", "create", "comb-level", "context-during-build", "list", "list-page", "batch"}, row.Operation) {
 			once[row.Operation]++
 		} else {
 			trees[row.Operation]++
@@ -111,7 +113,10 @@ func TestTheBackendsAreMeasuredAlike(t *testing.T) {
 	// What a backend does not have is left out, and nothing else.
 	only := []string{"append-2-processes realistic 200", "common-ancestor realistic 200", "disk-branch-set realistic 200", "is-ancestor realistic 200", "descendants realistic 200", "import realistic 200", "list-page chain 20"}
 	for _, view := range sqlitestore.ViewNames() {
-		only = append(only, fmt.Sprintf("rebuild-%s realistic 200", view))
+		only = append(only, fmt.Sprintf("rebuild-%s realistic 200", view), fmt.Sprintf("catch-up-%s corpus 400", view))
+	}
+	for _, question := range []string{"usage-by-day", "usage-by-month", "usage-by-model", "usage-by-session", "tools", "search-common", "search-rare", "search-absent", "search-ranked-common", "search-ranked-rare", "catch-up"} {
+		only = append(only, question+" corpus 400")
 	}
 	assert.ElementsMatch(t, only, without(sqlite, jsonl))
 	assert.ElementsMatch(t, []string{"append-at-bytes realistic 200", "context-first realistic 200", "disk realistic 200", "fresh-process realistic 200", "stream-memory realistic 200"}, without(jsonl, memory))

@@ -39,6 +39,10 @@ type Config struct {
 	// Sessions is how many sessions a list lists. 0 is 10,000.
 	Sessions int
 
+	// Corpus is how many entries the sessions have together that spend and search are
+	// asked of. 0 is 20,000.
+	Corpus int
+
 	// Dir is the folder in which stores are made, in folders that are removed in
 	// the end. "" is the system's for temporary files, which may be memory: then
 	// nothing that waits for the disk can be believed.
@@ -64,7 +68,10 @@ type Progress struct {
 	Step        string // the one that begins
 }
 
-const defaultSessions = 10_000
+const (
+	defaultSessions = 10_000
+	defaultCorpus   = 20_000
+)
 
 // complete checks the configuration and fills in the defaults. It fails with
 // [eventlog.ErrInvalidArgument], and names every problem.
@@ -84,6 +91,9 @@ func (c Config) complete() (Config, error) {
 	if c.Sessions == 0 {
 		c.Sessions = defaultSessions
 	}
+	if c.Corpus == 0 {
+		c.Corpus = defaultCorpus
+	}
 	var problems []string
 	for _, name := range c.Shapes {
 		if _, err := shape.Find(name); err != nil {
@@ -100,6 +110,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Sessions < 1 {
 		problems = append(problems, fmt.Sprintf("a list has a session or more, not %d", c.Sessions))
+	}
+	if c.Corpus < minSize {
+		problems = append(problems, fmt.Sprintf("a corpus has %d entries or more, not %d", minSize, c.Corpus))
 	}
 	for _, pattern := range c.Operations {
 		matches := func(o operation) bool { ok, _ := path.Match(pattern, o.name); return ok }

@@ -49,6 +49,7 @@ var operations = []operation{
 	{name: "comb-level", about: "a level of a comb as it grows: append, move back, append; against three appends", once: true, run: (*bed).combLevels},
 	{name: "context-during-build", about: "a context of 50 messages while another session is built in bulk", once: true, run: (*bed).contextDuringBuild},
 	{name: "list", about: "all sessions, and the first 50 (list-page)", once: true, run: (*bed).list},
+	{name: "analytics", about: "spend, tools and search over many sessions, against plain SQL (usage-by-day, search-ranked-rare, …), and each view from nothing (catch-up-branch, …)", once: true, run: (*bed).analytics},
 }
 
 // OperationNames are the names of all operations. One may give further rows.

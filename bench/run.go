@@ -109,7 +109,9 @@ func (c Config) plans() []plan {
 						p.operations = append(p.operations, o)
 					}
 				}
-				plans = append(plans, p)
+				if len(p.operations) > 0 || len(c.Operations) == 0 {
+					plans = append(plans, p)
+				}
 			}
 		}
 		// What depends on no tree is measured beside a small chain.

@@ -48,9 +48,14 @@ const (
 	Import         Op = "import"          // take the session file File, a session that is not there
 	Export         Op = "export"          // write the session as a file, to nowhere
 	Rebuild        Op = "rebuild"         // make the view View anew from the log
-	Lag            Op = "lag"             // Count is how many events the asynchronous view that is farthest behind lacks
-	Size           Op = "size"            // bytes on disk, with those of each table
-	Peak           Op = "peak"            // the most memory that the process has held
+	// Usage reports the spend by By, Tools that of tools, Search finds Text in all
+	// sessions; with Plain as one statement in plain SQL.
+	Usage  Op = "usage"
+	Tools  Op = "tools"
+	Search Op = "search"
+	Lag    Op = "lag"  // Count is how many events the asynchronous view that is farthest behind lacks
+	Size   Op = "size" // bytes on disk, with those of each table
+	Peak   Op = "peak" // the most memory that the process has held
 )
 
 // Request asks a store for one operation.
@@ -64,6 +69,10 @@ type Request struct {
 	Other      string   `json:"other,omitempty"`
 	View       string   `json:"view,omitempty"`
 	File       string   `json:"file,omitempty"`
+	By         string   `json:"by,omitempty"`
+	Text       string   `json:"text,omitempty"`
+	Rank       bool     `json:"rank,omitempty"` // the best hits first, not the newest
+	Plain      bool     `json:"plain,omitempty"`
 	Lines      []string `json:"lines,omitempty"`
 	Writers    int      `json:"writers,omitempty"` // 0 is 1
 	Limit      int      `json:"limit,omitempty"`

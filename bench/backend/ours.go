@@ -3,6 +3,7 @@ package backend
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -32,6 +33,7 @@ func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	a := &analyst{store: store, path: path}
 	return &sessions{
 		repo:    store,
 		find:    byID,
@@ -40,7 +42,8 @@ func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
 		lag:     func(ctx context.Context) (int, error) { return lag(ctx, store) },
 		rebuild: func(ctx context.Context, view string) error { return store.Rebuild(ctx, view) },
 		size:    func(ctx context.Context) (Reply, error) { return databaseSize(ctx, path) },
-		end:     store.Close,
+		analyse: a.do,
+		end:     func(ctx context.Context) error { return errors.Join(a.close(), store.Close(ctx)) },
 		open:    map[string]*eventlog.Session{},
 	}, nil
 }

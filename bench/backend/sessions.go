@@ -28,6 +28,8 @@ type sessions struct {
 	take func(ctx context.Context, file string) (int, error)
 	// rebuild makes a view anew, nil if there are none.
 	rebuild func(ctx context.Context, view string) error
+	// analyse answers what is asked of all sessions, nil if that cannot be done.
+	analyse func(ctx context.Context, r Request) (Reply, error)
 	// size gives the bytes on disk, nil for none.
 	size func(ctx context.Context) (Reply, error)
 	// end closes the repository, nil if there is nothing to close.
@@ -66,6 +68,11 @@ func (s *sessions) Do(ctx context.Context, r Request) (Reply, error) {
 		}
 		n, err := s.lag(ctx)
 		return Reply{Count: n}, err
+	case Usage, Tools, Search:
+		if s.analyse == nil {
+			return Reply{}, errors.ErrUnsupported
+		}
+		return s.analyse(ctx, r)
 	case Peak:
 		return peak()
 	case Size:

@@ -15,22 +15,23 @@ import (
 type builder struct {
 	rng   *rand.Rand
 	size  int
-	n     int // entries given
+	start time.Time // of the first entry; each is a second later
+	n     int       // entries given
 	ended bool
 	yield func(eventlog.Entry) bool
 }
 
-func newBuilder(size int, seed uint64, yield func(eventlog.Entry) bool) *builder {
-	return &builder{rng: rand.New(rand.NewPCG(seed, 0x5e55107ee)), size: size, yield: yield}
+func newBuilder(size int, seed uint64, start time.Time, yield func(eventlog.Entry) bool) *builder {
+	return &builder{rng: rand.New(rand.NewPCG(seed, 0x5e55107ee)), size: size, start: start, yield: yield}
 }
 
 // more says whether another entry is wanted.
 func (b *builder) more() bool { return !b.ended && b.n < b.size }
 
-// start is the time of the first entry; each is a second later.
-var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// firstStart is when trees begin that are not told.
+var firstStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (b *builder) now() time.Time { return start.Add(time.Duration(b.n) * time.Second) }
+func (b *builder) now() time.Time { return b.start.Add(time.Duration(b.n) * time.Second) }
 
 // id is the id of the entry that comes next: eight hexadecimal digits, as in Pi,
 // that look random and never repeat, since an odd factor permutes 2^32.

@@ -14,6 +14,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 )
@@ -23,16 +24,17 @@ type Shape struct {
 	Name  string
 	About string
 	draw  func(b *builder)
+	start time.Time
 }
 
 var shapes = []Shape{
-	{"chain", "one branch: each entry below the one before", chain},
-	{"compacted", "a chain with a compaction at nine tenths: its context is the last tenth", compacted},
-	{"comb", "at each level a dead child, then on from its sibling", comb},
-	{"star", "all entries are children of the first", star},
-	{"balanced", "each entry has four children, level by level", balanced},
-	{"walk", "a chain that goes back 1 to 20 entries one time in 50, and anywhere one time in 500", walk},
-	{"realistic", "turns with tool calls, edits of old questions, branches with a summary, compactions", realistic},
+	{Name: "chain", About: "one branch: each entry below the one before", draw: chain},
+	{Name: "compacted", About: "a chain with a compaction at nine tenths: its context is the last tenth", draw: compacted},
+	{Name: "comb", About: "at each level a dead child, then on from its sibling", draw: comb},
+	{Name: "star", About: "all entries are children of the first", draw: star},
+	{Name: "balanced", About: "each entry has four children, level by level", draw: balanced},
+	{Name: "walk", About: "a chain that goes back 1 to 20 entries one time in 50, and anywhere one time in 500", draw: walk},
+	{Name: "realistic", About: "turns with tool calls, edits of old questions, branches with a summary, compactions", draw: realistic},
 }
 
 // All are the shapes, in the order in which reports show them.
@@ -57,6 +59,12 @@ func Find(name string) (Shape, error) {
 	return Shape{}, eventlog.Errorf(eventlog.InvalidArgument, "there is no shape %q, only %s", name, strings.Join(Names(), ", "))
 }
 
+// From is the shape in trees whose first entry is of a given time.
+func (s Shape) From(start time.Time) Shape {
+	s.start = start
+	return s
+}
+
 // Entries draws a tree of size entries, in log order. The sequence may be drawn
 // again.
 func (s Shape) Entries(size int, seed uint64) iter.Seq[eventlog.Entry] {
@@ -64,7 +72,11 @@ func (s Shape) Entries(size int, seed uint64) iter.Seq[eventlog.Entry] {
 		if size < 1 {
 			return
 		}
-		s.draw(newBuilder(size, seed, yield))
+		start := s.start
+		if start.IsZero() {
+			start = firstStart
+		}
+		s.draw(newBuilder(size, seed, start, yield))
 	}
 }
 

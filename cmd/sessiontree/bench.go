@@ -65,6 +65,7 @@ An estimate is {"median", "low", "high"}.`
 type benchFlags struct {
 	shapes, sizes, backends, operations []string
 	seed                                uint64
+	corpus                              string
 	effort                              float64
 	dir, html, out                      string
 }
@@ -91,6 +92,7 @@ func (c *cli) benchCommand() *cobra.Command {
 	flags.StringSliceVar(&f.operations, "ops", nil, "operations, or patterns such as append*: "+strings.Join(bench.OperationNames(), ", "))
 	flags.Uint64Var(&f.seed, "seed", 1, "draws the trees and chooses the entries")
 	flags.Float64Var(&f.effort, "effort", 1, "how many samples to take, in parts of the usual number")
+	flags.StringVar(&f.corpus, "corpus", "20k", "entries of the sessions together that spend and search are asked of")
 	flags.StringVar(&f.dir, "dir", "", "a folder on the disk that is to be measured (default the system's for temporary files)")
 	flags.StringVar(&f.html, "html", "", "write a page with plots to this file")
 	flags.StringVar(&f.out, "out", "", "write the result, as of --json, to this file, as far as it has come")
@@ -106,6 +108,10 @@ func (f benchFlags) config() (bench.Config, error) {
 			return config, err
 		}
 		config.Sizes = append(config.Sizes, n)
+	}
+	var err error
+	if config.Corpus, err = parseSize(f.corpus); err != nil {
+		return config, err
 	}
 	for _, name := range f.backends {
 		b, ok := findBackend(name)
