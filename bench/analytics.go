@@ -51,8 +51,11 @@ func (b *bed) analytics(ctx context.Context) error {
 		return nil
 	}
 	for _, step := range []func(context.Context) error{all.fill, all.questions, all.catchUp} {
-		b.settle(corpus)
-		if err := step(ctx); err != nil {
+		err := all.settle(ctx, corpus)
+		if err == nil {
+			err = step(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,9 @@ func newBed(ctx context.Context, p plan, dir string) (_ *bed, err error) {
 			}
 		}
 	}
-	b.settle("build")
+	if err := b.settle(ctx, "build"); err != nil {
+		return nil, err
+	}
 	if err := b.build(ctx); err != nil {
 		return nil, err
 	}
@@ -130,12 +132,33 @@ func (b *bed) close(ctx context.Context) {
 }
 
 // settle prepares for an operation: it starts from its own seed, whatever ran
-// before, and with no garbage of others.
-func (b *bed) settle(operation string) {
+// before, with no garbage of others, and with no view that still works at what
+// they appended.
+func (b *bed) settle(ctx context.Context, operation string) error {
 	h := fnv.New64a()
 	fmt.Fprint(h, operation, b.shape.Name, b.size)
 	b.rng = rand.New(rand.NewPCG(b.config.Seed, h.Sum64()))
+	for _, c := range b.stores {
+		if !c.Ours {
+			continue
+		}
+		if err := c.awaitViews(ctx); err != nil {
+			return err
+		}
+	}
 	runtime.GC()
+	return nil
+}
+
+// awaitViews waits until the asynchronous views of a store hold all of its log.
+func (c *contender) awaitViews(ctx context.Context) error {
+	for {
+		r, err := c.do(ctx, backend.Request{Op: backend.Lag})
+		if err != nil || r.Count == 0 {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // batchSize is how many entries a build appends at a time: a tenth of the tree,

@@ -169,7 +169,9 @@ func (b *bed) list(ctx context.Context) error {
 			return err
 		}
 	}
-	b.settle("list")
+	if err := lists.settle(ctx, "list"); err != nil {
+		return err
+	}
 	for _, page := range []struct {
 		name  string
 		limit int

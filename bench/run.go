@@ -142,8 +142,11 @@ func (p plan) run(ctx context.Context, dir string, steps *progress) ([]Row, []No
 	defer b.close(context.WithoutCancel(ctx))
 	for _, o := range p.operations {
 		steps.step("%s: %s", where, o.name)
-		b.settle(o.name)
-		if err := o.run(b, ctx); err != nil {
+		err := b.settle(ctx, o.name)
+		if err == nil {
+			err = o.run(b, ctx)
+		}
+		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %s: %w", where, o.name, err)
 		}
 	}

@@ -24,9 +24,12 @@ type Host interface {
 const (
 	// poll is how often a view looks for what other processes appended.
 	poll = 250 * time.Millisecond
-	// linger is how long a view waits for more before it applies what came: a
-	// transaction for each append would cost as much as the append.
-	linger = 20 * time.Millisecond
+	// A view applies what came when nothing has come for a while: a transaction for
+	// each append would cost as much as the append, and would keep the next one
+	// waiting. Where appends never stop it waits no longer than patience. Readers do
+	// not depend on either: see CatchUp.
+	linger   = 20 * time.Millisecond
+	patience = time.Second
 	// A view that failed tries again, later each time: a full disk may be emptied.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
@@ -109,7 +112,21 @@ func (r *Runner) follow(ctx context.Context, v *view) {
 		}
 		retry = firstRetry
 		sleep(ctx, poll, appended)
+		r.awaitQuiet(ctx)
+	}
+}
+
+// awaitQuiet waits until this process has appended nothing for a while. It looks
+// now and then: to be woken by each append would cost them something.
+func (r *Runner) awaitQuiet(ctx context.Context) {
+	for end := time.Now().Add(patience); ctx.Err() == nil && time.Now().Before(end); {
+		appended := r.host.Appended()
 		sleep(ctx, linger, nil)
+		select {
+		case <-appended:
+		default:
+			return
+		}
 	}
 }
 
