@@ -8,9 +8,9 @@ import (
 )
 
 // chunk is how many payloads are read before they are handed over: reading the
-// next ones and looking into these are about equally slow, so long branches are
-// read on two processors.
-const chunk = 1024
+// next ones and looking into these are about equally slow, so branches are read
+// on two processors.
+const chunk = 128
 
 // Entries gives the entries of a dialect that rows of one column, the payload,
 // hold, and closes rows.

@@ -120,6 +120,9 @@ func quote(s string) string {
 }
 
 func TestBenchCheckSaysWhatItCounted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector allocates too")
+	}
 	args := []string{"bench", "check", "--shapes", "chain", "--sizes", "100,250,600,1500"}
 	a := ask(args...)
 	require.Equal(t, exitOK, a.code, a.stdout+a.stderr)

@@ -41,13 +41,11 @@ func (c *cli) followCommand() *cobra.Command {
 			w.Failed = func(path string, err error) { c.complain(fmt.Sprintf("%s: %v", path, err)) }
 			ctx, stop := signal.NotifyContext(c.ctx, os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return c.withDatabase(creates, func(d *database) error {
-				err := d.Follow(ctx, args, o, w, f.each)
-				if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-					return nil // interrupted, as it should be
-				}
-				return err
-			})
+			err := c.withDatabase(creates, func(d *database) error { return d.Follow(ctx, args, o, w, f.each) })
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return nil // interrupted, as it should be
+			}
+			return err
 		},
 	}
 	flags := cmd.Flags()

@@ -120,7 +120,7 @@ func TestHostileArguments(t *testing.T) {
 	})
 	t.Logf("exit codes: %v", seen)
 	for code := range 3 {
-		if seen[code] == 0 {
+		if seen[code] == 0 && !testing.Short() { // which runs a fifth
 			t.Errorf("no run ended with %d", code)
 		}
 	}
