@@ -272,8 +272,8 @@ CREATE TABLE usage (
     counted     INTEGER NOT NULL       -- 0: another copy counts; 1: as live, 2: as abandoned
 ) STRICT;
 CREATE INDEX usage_by_identity ON usage (identity);
-CREATE INDEX usage_live ON usage (session, n) WHERE live = 1;
-CREATE INDEX usage_left ON usage (session, n) WHERE live = 0;
+CREATE INDEX usage_by_session ON usage (session, live, n);
+CREATE INDEX usage_by_time ON usage (at) WHERE counted > 0;
 
 -- The sums of the rows that count: by all that is asked for, by time alone, and
 -- without the time, each as small as its questions allow.
@@ -340,6 +340,7 @@ CREATE TABLE tool_calls (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tool_calls_by_id ON tool_calls (session, call_id);
 CREATE INDEX tool_calls_by_tool ON tool_calls (session, tool, seq);
+CREATE INDEX tool_calls_by_time ON tool_calls (at) WHERE counted = 1;
 
 -- A turn: a message of the user with what its session got until the next. It
 -- counts if its first response does.
@@ -357,6 +358,7 @@ CREATE TABLE turns (
 CREATE INDEX turns_by_session ON turns (session, seq);
 CREATE INDEX turns_by_first ON turns (first) WHERE first IS NOT NULL;
 CREATE INDEX turns_by_length ON turns (millis) WHERE counted = 1;
+CREATE INDEX turns_by_time ON turns (at) WHERE counted = 1;
 
 CREATE TABLE compactions (
     seq           INTEGER PRIMARY KEY,
@@ -409,15 +411,75 @@ CREATE VIEW v_ancestors AS
         AND s.key = way.value ->> 0
         AND a.session = s.session AND a.n BETWEEN s.first AND s.first + (way.value ->> 1) - s.start;
 
--- How far each view is: those of usage are current if lag is 0.
+-- The views for whoever asks in SQL: query/VIEWS.md has their columns. They call
+-- nothing that the sqlite3 shell lacks.
+
 CREATE VIEW v_freshness AS
     SELECT projection AS view, version, position, last.seq AS last_event, max(last.seq - position, 0) AS lag
     FROM checkpoints, (SELECT coalesce(max(seq), 0) AS seq FROM events) last;
 
--- What was spent, a row a response that counts. Costs are in the currency that the
--- host counts in; times are in ms since 1970.
+CREATE VIEW v_sessions AS
+    SELECT s.id AS session, c.cwd, c.name, c.first_message, c.active,
+        CASE WHEN c.active > 0 THEN datetime(c.active / 1000, 'unixepoch') END AS active_utc,
+        s.created_at, c.entries, c.messages, h.leaf, s.dialect, f.id AS forked_from, s.fork_entry, s.parent_session
+    FROM catalog c JOIN sessions s ON s.key = c.session LEFT JOIN heads h ON h.session = s.key LEFT JOIN sessions f ON f.key = s.source;
+
+CREATE VIEW v_entries AS
+    SELECT s.id AS session, e.n, e.id AS entry, e.parent, e.type, e.timestamp,
+        CAST(round((julianday(e.timestamp) - 2440587.5) * 86400000) AS INTEGER) AS at, e.seq, length(CAST(e.payload AS BLOB)) AS bytes, e.payload
+    FROM events e JOIN sessions s ON s.key = e.session WHERE e.n > 0;
+
+CREATE VIEW v_messages AS
+    SELECT s.id AS session, e.n, e.id AS entry, e.parent, e.timestamp,
+        CAST(round((julianday(e.timestamp) - 2440587.5) * 86400000) AS INTEGER) AS at,
+        CASE e.type WHEN 'message' THEN e.json ->> '$.message.role' ELSE 'custom' END AS role,
+        CASE e.type WHEN 'message' THEN CASE json_type(e.json, '$.message.content')
+            WHEN 'array' THEN (SELECT group_concat(b.value ->> '$.text', char(10)) FROM json_each(e.json, '$.message.content') b WHERE b.type = 'object' AND b.value ->> '$.type' = 'text')
+            WHEN 'text' THEN e.json ->> '$.message.content' END
+        ELSE CASE json_type(e.json, '$.content')
+            WHEN 'array' THEN (SELECT group_concat(b.value ->> '$.text', char(10)) FROM json_each(e.json, '$.content') b WHERE b.type = 'object' AND b.value ->> '$.type' = 'text')
+            WHEN 'text' THEN e.json ->> '$.content' END
+        END AS text,
+        e.json ->> '$.message.provider' AS provider, e.json ->> '$.message.model' AS model, e.json ->> '$.message.stopReason' AS stop_reason,
+        e.json ->> '$.message.toolName' AS tool, e.json ->> '$.message.toolCallId' AS call, length(CAST(e.payload AS BLOB)) AS bytes
+    FROM (SELECT *, CASE WHEN json_valid(payload) THEN payload ELSE '{}' END AS json FROM events) e JOIN sessions s ON s.key = e.session
+    WHERE e.n > 0 AND e.type IN ('message', 'custom_message');
+
+CREATE VIEW v_labels AS
+    SELECT s.id AS session, l.target AS entry, l.label FROM labels l JOIN sessions s ON s.key = l.session;
+
+-- The way from each session's leaf to the root, made as it is asked for.
+CREATE VIEW v_live AS
+    SELECT s.id AS session, e.n, e.id AS entry, g.start + e.n - g.first AS depth
+    FROM sessions s CROSS JOIN heads h CROSS JOIN json_each((
+        WITH RECURSIVE up (segment, top) AS (
+            SELECT h.segment, h.leaf_n
+            UNION ALL
+            SELECT g.parent, p.first + g.start - 1 - p.start
+            FROM up JOIN segments g ON g.key = up.segment JOIN segments p ON p.key = g.parent
+        )
+        SELECT json_group_array(json_array(segment, top)) FROM up
+    )) way CROSS JOIN segments g CROSS JOIN events e
+    WHERE h.session = s.key AND NOT h.irregular AND g.key = way.value ->> 0
+        AND e.session = g.session AND e.n BETWEEN g.first AND way.value ->> 1;
+
+CREATE VIEW v_branches AS
+    SELECT s.id AS session, a.id AS first, z.id AS last, g.first AS first_n, g.last AS last_n,
+        g.last - g.first + 1 AS entries, g.start AS depth, f.id AS from_entry,
+        CASE WHEN g.parent IS NULL THEN 'root' WHEN f.n < g.above THEN 'fork' WHEN a.type = 'compaction' THEN 'compaction' ELSE 'continued' END AS how,
+        NOT EXISTS (SELECT 1 FROM segments x WHERE x.parent = g.key AND x.start = g.start + g.last - g.first + 1) AS tip,
+        coalesce(g.key = g.leaf_segment, 0) AS leaf
+    FROM (
+        SELECT g.*, h.segment AS leaf_segment, p.first + g.start - 1 - p.start AS from_n,
+            coalesce((SELECT x.first - 1 FROM segments x WHERE x.session = g.session AND x.key > g.key ORDER BY x.key LIMIT 1), h.n) AS last,
+            coalesce((SELECT x.first - 1 FROM segments x WHERE x.session = p.session AND x.key > p.key ORDER BY x.key LIMIT 1), h.n) AS above
+        FROM segments g JOIN heads h ON h.session = g.session LEFT JOIN segments p ON p.key = g.parent WHERE NOT h.irregular
+    ) g JOIN sessions s ON s.key = g.session
+    JOIN events a ON a.session = g.session AND a.n = g.first JOIN events z ON z.session = g.session AND z.n = g.last
+    LEFT JOIN events f ON f.session = g.session AND f.n = g.from_n;
+
 CREATE VIEW v_usage AS
-    SELECT s.id AS session, e.id AS entry, u.at, datetime(u.at / 1000, 'unixepoch') AS time_utc, s.cwd,
+    SELECT s.id AS session, u.n, e.id AS entry, u.at, CASE WHEN u.at > 0 THEN datetime(u.at / 1000, 'unixepoch') END AS time_utc, s.cwd,
         CASE u.kind WHEN 1 THEN 'assistant' WHEN 2 THEN 'compaction' WHEN 3 THEN 'branch_summary' WHEN 4 THEN 'usage' ELSE 'tool_result' END AS kind,
         CASE WHEN u.kind = 2 THEN 'compaction' WHEN u.kind = 3 THEN 'branch_summary' WHEN u.counted = 1 THEN 'live' ELSE 'abandoned' END AS class,
         m.provider, m.model, u.input, u.output, u.cache_read, u.cache_write,
@@ -425,25 +487,46 @@ CREATE VIEW v_usage AS
     FROM usage u JOIN sessions s ON s.key = u.session JOIN events e ON e.seq = u.seq JOIN models m ON m.key = u.model
     WHERE u.counted > 0;
 
--- The same by day (UTC), model and class.
 CREATE VIEW v_usage_daily AS
-    SELECT date(r.bucket * 900, 'unixepoch') AS day, m.provider, m.model,
+    SELECT CASE WHEN r.bucket > 0 THEN date(r.bucket * 900, 'unixepoch') END AS day, m.provider, m.model,
         CASE WHEN r.kind = 2 THEN 'compaction' WHEN r.kind = 3 THEN 'branch_summary' WHEN r.counted = 1 THEN 'live' ELSE 'abandoned' END AS class,
         sum(r.responses) AS responses, sum(r.input) AS input, sum(r.output) AS output,
         sum(r.cache_read) AS cache_read, sum(r.cache_write) AS cache_write, sum(r.cost) / 1e9 AS cost
     FROM usage_rollup r JOIN models m ON m.key = r.model GROUP BY 1, 2, 3, 4;
 
--- Calls of tools that count.
 CREATE VIEW v_tool_calls AS
-    SELECT s.id AS session, e.id AS entry, c.call_id AS call, t.name AS tool, c.at, c.retry, c.failed,
-        c.result_seq IS NOT NULL AS has_result, c.result_at - c.at AS millis, c.input_bytes, c.result_bytes
+    SELECT s.id AS session, e.n, e.id AS entry, c.call_id AS call, t.name AS tool, c.at,
+        CASE WHEN c.at > 0 THEN datetime(c.at / 1000, 'unixepoch') END AS time_utc, c.retry, c.failed,
+        c.result_seq IS NOT NULL AS has_result, CASE WHEN c.at > 0 THEN c.result_at - c.at END AS millis, c.input_bytes, c.result_bytes
     FROM tool_calls c JOIN tools t ON t.key = c.tool JOIN sessions s ON s.key = c.session JOIN events e ON e.seq = c.seq
     WHERE c.counted = 1;
 
+CREATE VIEW v_turns AS
+    SELECT s.id AS session, e.n, e.id AS entry, t.at, CASE WHEN t.at > 0 THEN datetime(t.at / 1000, 'unixepoch') END AS time_utc,
+        t.millis, t.responses, t.calls
+    FROM turns t JOIN sessions s ON s.key = t.session JOIN events e ON e.seq = t.seq WHERE t.counted = 1;
+
+CREATE VIEW v_compactions AS
+    SELECT s.id AS session, e.n, e.id AS entry, c.at, CASE WHEN c.at > 0 THEN datetime(c.at / 1000, 'unixepoch') END AS time_utc,
+        c.tokens_before, coalesce(c.retained, g.start - g.stop) AS kept, c.retained IS NOT NULL AS by_value,
+        u.input, u.output, u.cache_read, u.cache_write, u.cost / 1e9 AS cost
+    FROM compactions c JOIN sessions s ON s.key = c.session JOIN events e ON e.seq = c.seq
+    LEFT JOIN segments g ON g.key = c.seq LEFT JOIN usage u ON u.seq = c.seq
+    WHERE NOT EXISTS (SELECT 1 FROM compactions d JOIN sessions o ON o.key = d.session
+        WHERE d.identity = c.identity AND (o.source IS NOT NULL, d.at, o.id, d.seq) < (s.source IS NOT NULL, c.at, s.id, c.seq));
+
 -- +goose Down
+DROP VIEW v_compactions;
+DROP VIEW v_turns;
 DROP VIEW v_tool_calls;
 DROP VIEW v_usage_daily;
 DROP VIEW v_usage;
+DROP VIEW v_branches;
+DROP VIEW v_live;
+DROP VIEW v_labels;
+DROP VIEW v_messages;
+DROP VIEW v_entries;
+DROP VIEW v_sessions;
 DROP VIEW v_freshness;
 DROP VIEW v_ancestors;
 DROP VIEW segment_closure;

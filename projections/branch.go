@@ -21,12 +21,13 @@ func (Branch) Name() string { return "branch" }
 // Version implements [Projection].
 func (Branch) Version() int { return 1 }
 
+// Tables implements [Projection].
+func (Branch) Tables() []string { return []string{"segments", "settings", "heads", "labels"} }
+
 // Reset implements [Projection].
-func (Branch) Reset(ctx context.Context, tx *Tx) error {
-	for _, table := range []string{"segments", "settings", "heads", "labels"} {
-		if _, err := tx.Exec(ctx, "DELETE FROM "+table); err != nil {
-			return err
-		}
+func (b Branch) Reset(ctx context.Context, tx *Tx) error {
+	if err := deleteRows(ctx, tx, b); err != nil {
+		return err
 	}
 	return renewBuild(ctx, tx)
 }

@@ -20,11 +20,11 @@ func (Catalog) Name() string { return "catalog" }
 // Version implements [Projection].
 func (Catalog) Version() int { return 1 }
 
+// Tables implements [Projection].
+func (Catalog) Tables() []string { return []string{"catalog"} }
+
 // Reset implements [Projection].
-func (Catalog) Reset(ctx context.Context, tx *Tx) error {
-	_, err := tx.Exec(ctx, "DELETE FROM catalog")
-	return err
-}
+func (c Catalog) Reset(ctx context.Context, tx *Tx) error { return deleteRows(ctx, tx, c) }
 
 // Card is a session's row of the catalog.
 type Card struct {

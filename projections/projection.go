@@ -37,10 +37,22 @@ type Projection interface {
 	Name() string
 	// Version rises when the view's rows would be others; the view is rebuilt then.
 	Version() int
+	// Tables are the tables that the view's rows are in.
+	Tables() []string
 	// Apply adds events, which come in the order of seq and each once.
 	Apply(ctx context.Context, tx *Tx, events []Event) error
 	// Reset deletes all of the view's rows.
 	Reset(ctx context.Context, tx *Tx) error
+}
+
+// deleteRows deletes all rows of a view.
+func deleteRows(ctx context.Context, tx *Tx, p Projection) error {
+	for _, table := range p.Tables() {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+table); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Depends is a projection that reads another's rows. Ready fails while these are not

@@ -136,6 +136,8 @@ func (n *noting) Apply(ctx context.Context, tx *projections.Tx, events []project
 	}
 	return nil
 }
+func (n *noting) Tables() []string { return []string{"seen"} }
+
 func (n *noting) Reset(ctx context.Context, tx *projections.Tx) error {
 	_, err := tx.Exec(ctx, "DELETE FROM seen WHERE view = ?", n.name)
 	return err

@@ -22,6 +22,9 @@ func (Search) Name() string { return "search" }
 // Version implements [Projection].
 func (Search) Version() int { return 1 }
 
+// Tables implements [Projection].
+func (Search) Tables() []string { return []string{"search", "search_terms"} }
+
 // Reset implements [Projection].
 func (Search) Reset(ctx context.Context, tx *Tx) error {
 	_, err := tx.Exec(ctx, "INSERT INTO search (search) VALUES ('delete-all')")

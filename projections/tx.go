@@ -65,6 +65,9 @@ func (t *Tx) Rows(ctx context.Context, query string, args ...any) (*sql.Rows, er
 	return s.QueryContext(ctx, args...)
 }
 
+// Raw runs f on the driver's connection.
+func (t *Tx) Raw(f func(driverConn any) error) error { return t.conn.Raw(f) }
+
 // Close gives the statements back. The connection is the caller's.
 func (t *Tx) Close() error {
 	for _, s := range t.stmts {

@@ -40,15 +40,13 @@ func (Usage) Name() string { return "usage" }
 // Version implements [Projection].
 func (Usage) Version() int { return 1 }
 
-// Reset implements [Projection].
-func (Usage) Reset(ctx context.Context, tx *Tx) error {
-	for _, table := range []string{"usage", "usage_rollup", "usage_times", "usage_sessions", "models", "tool_calls", "tools", "turns", "compactions"} {
-		if _, err := tx.Exec(ctx, "DELETE FROM "+table); err != nil {
-			return err
-		}
-	}
-	return nil
+// Tables implements [Projection].
+func (Usage) Tables() []string {
+	return []string{"usage", "usage_rollup", "usage_times", "usage_sessions", "models", "tool_calls", "tools", "turns", "compactions"}
 }
+
+// Reset implements [Projection].
+func (u Usage) Reset(ctx context.Context, tx *Tx) error { return deleteRows(ctx, tx, u) }
 
 // BucketMillis is the width of a bucket of sums. Every zone's clock differs from
 // UTC by a multiple of it (since 1972).
@@ -307,8 +305,7 @@ func (b *usageBatch) delete(ctx context.Context, session int64) error {
 	if err := b.deleteWork(ctx, session); err != nil {
 		return err
 	}
-	identities, err := Column[int64](ctx, b.tx, `SELECT identity FROM usage WHERE session = ?1 AND live = 1
-		UNION SELECT identity FROM usage WHERE session = ?1 AND live = 0`, session)
+	identities, err := Column[int64](ctx, b.tx, `SELECT DISTINCT identity FROM usage WHERE session = ?`, session)
 	if err != nil {
 		return err
 	}
@@ -370,9 +367,9 @@ func (b *usageBatch) markLive(ctx context.Context, session, last int64) error {
 
 // The rows of a session that are marked as live, or as left, within spans.
 const (
-	liveInSQL = `SELECT u.seq, u.identity FROM json_each(?2) r CROSS JOIN usage u INDEXED BY usage_live
+	liveInSQL = `SELECT u.seq, u.identity FROM json_each(?2) r CROSS JOIN usage u INDEXED BY usage_by_session
 		WHERE u.session = ?1 AND u.live = 1 AND u.n BETWEEN r.value >> 20 AND (r.value >> 20) + (r.value & 0xfffff)`
-	leftInSQL = `SELECT u.seq, u.identity FROM json_each(?2) r CROSS JOIN usage u INDEXED BY usage_left
+	leftInSQL = `SELECT u.seq, u.identity FROM json_each(?2) r CROSS JOIN usage u INDEXED BY usage_by_session
 		WHERE u.session = ?1 AND u.live = 0 AND u.n BETWEEN r.value >> 20 AND (r.value >> 20) + (r.value & 0xfffff)`
 )
 

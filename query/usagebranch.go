@@ -22,11 +22,8 @@ const (
 	usageSessionSQL  = `SELECT key, id FROM sessions WHERE id = ?`
 	usageFolderSQL   = `SELECT key, id FROM sessions WHERE cwd = ? ORDER BY key`
 
-	// Each of the halves has an index of its own.
 	sessionBillsSQL = `
-SELECT n, at, kind, counted, model, input, output, cache_read, cache_write, cost FROM usage INDEXED BY usage_live WHERE session = ?1 AND live = 1 AND counted > 0
-UNION ALL
-SELECT n, at, kind, counted, model, input, output, cache_read, cache_write, cost FROM usage INDEXED BY usage_left WHERE session = ?1 AND live = 0 AND counted > 0`
+SELECT n, at, kind, counted, model, input, output, cache_read, cache_write, cost FROM usage INDEXED BY usage_by_session WHERE session = ? AND counted > 0`
 
 	idOfSQL = `SELECT id FROM events WHERE session = ? AND n = ?`
 )

@@ -127,7 +127,7 @@ func files(t *testing.T, dir string) map[string]string {
 }
 
 var readers = [][]string{
-	{"list"}, {"list", "--cwd", "/"}, {"verify"}, {"health"}, {"check"},
+	{"list"}, {"list", "--cwd", "/"}, {"verify"}, {"health"}, {"check"}, {"query", "SELECT count(*) FROM v_messages"}, {"usage"}, {"tools"}, {"branches"}, {"compactions"}, {"search", "plan"},
 	{"tree", "--session", "story"}, {"branch", "--session", "story"}, {"context", "--session", "story"}, {"stats", "--session", "story"},
 }
 

@@ -171,6 +171,7 @@ func (c *cli) execute(args []string) error {
 		c.diffCommand(),
 		c.followCommand(),
 		c.searchCommand(),
+		c.queryCommand(),
 		c.usageCommand(),
 		c.toolsCommand(),
 		c.branchesCommand(),
