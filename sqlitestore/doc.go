@@ -11,6 +11,15 @@
 //   - The cost of an append, a move, a branch or a context does not depend on the
 //     size of the tree, only on what is returned.
 //
+// # Waiting for others
+//
+// A call that has to write waits for the writers of other processes, and for its turn
+// in this one, until its context's deadline, or for [Options.BusyTimeout] if there is
+// none. Then it fails with [eventlog.ErrBusy], and where it was the deadline errors.Is
+// finds [context.DeadlineExceeded] in that too. Whose context is cancelled meanwhile
+// gets [context.Canceled], and whose has ended before the call the context's error.
+// Nothing was written then.
+//
 // # Caveats
 //
 // The file holds transcripts as plain text, readable by its owner only. WAL

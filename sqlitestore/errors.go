@@ -31,9 +31,7 @@ func (d *database) mapError(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.As(err, &mapped):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &mapped):
 		return err
 	case d.closed.Load():
 		return eventlog.Errorf(eventlog.Closed, "%s is closed", d.path)
@@ -85,6 +83,32 @@ func resultCode(err error) int {
 	}
 	return 0
 }
+
+// waited is the error for a caller that waited in vain for others; busy says for
+// whom. If it was cancelled, it is told that. Else it gets busy, and where it was its
+// context's deadline that has passed, the chain has context.DeadlineExceeded too.
+func waited(ctx context.Context, busy error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	var e *eventlog.Error
+	if _, ok := ctx.Deadline(); !ok || !errors.As(busy, &e) {
+		return busy
+	}
+	return &eventlog.Error{Code: e.Code, Message: e.Message, Err: &deadlineError{e.Err}}
+}
+
+// deadlineError is what a caller waited for until its deadline.
+type deadlineError struct{ cause error }
+
+func (e *deadlineError) Error() string {
+	if e.cause == nil {
+		return context.DeadlineExceeded.Error()
+	}
+	return e.cause.Error()
+}
+
+func (e *deadlineError) Unwrap() []error { return []error{context.DeadlineExceeded, e.cause} }
 
 // isBusy says whether SQLite found a lock taken; trying the whole transaction
 // again may succeed. Mapped errors count too.

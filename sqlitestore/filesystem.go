@@ -226,6 +226,7 @@ func (d *database) lock(ctx context.Context) (*fileLock, error) {
 	if err := osfile.MakeDir(filepath.Dir(d.path)); err != nil {
 		return nil, fileError(filepath.Dir(d.path), "cannot create the folder", err)
 	}
+	start := time.Now()
 	var timeout <-chan time.Time
 	if _, ok := ctx.Deadline(); !ok {
 		timeout = time.After(d.o.BusyTimeout)
@@ -240,12 +241,16 @@ func (d *database) lock(ctx context.Context) (*fileLock, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, waited(ctx, inUse(d.path, time.Since(start)))
 		case <-timeout:
-			return nil, eventlog.Errorf(eventlog.Busy, "%s is being created or upgraded, or used alone, by another process (waited %v)", d.path, d.o.BusyTimeout)
+			return nil, inUse(d.path, time.Since(start))
 		case <-time.After(pause):
 		}
 	}
+}
+
+func inUse(path string, after time.Duration) error {
+	return eventlog.Errorf(eventlog.Busy, "%s is being created or upgraded, or used alone, by another process (waited %v)", path, after.Round(time.Millisecond))
 }
 
 // tryLockFile gives nil if another has the lock.

@@ -179,11 +179,16 @@ func (im *importer) run(ctx context.Context, paths []string) error {
 		}
 	}
 	jobs := make(chan job)
+	failed := make(chan error, 1) // the first; a deadline that passes says less
 	var working sync.WaitGroup
 	for range min(importers, len(paths)) {
 		working.Go(func() {
 			for j := range jobs {
 				if err := im.one(ctx, j); err != nil {
+					select {
+					case failed <- err:
+					default:
+					}
 					cancel(err)
 				}
 				close(im.done[j.path].done)
@@ -193,8 +198,12 @@ func (im *importer) run(ctx context.Context, paths []string) error {
 	err := im.feed(ctx, paths, jobs)
 	close(jobs)
 	working.Wait()
-	if err == nil {
-		err = context.Cause(ctx)
+	select {
+	case err = <-failed:
+	default:
+		if err == nil {
+			err = context.Cause(ctx)
+		}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -230,6 +231,9 @@ func (d *database) upgrade(ctx context.Context) error {
 	if older, err := d.isOlder(ctx, db); err != nil || !older {
 		return err
 	}
+	if err := d.waitForWriters(ctx, db); err != nil {
+		return err
+	}
 	results, err := runMigrations(ctx, db)
 	if err != nil {
 		return err
@@ -238,6 +242,19 @@ func (d *database) upgrade(ctx context.Context) error {
 		d.o.Logger.InfoContext(ctx, "schema migration applied", "path", d.path, "version", r.Source.Version, "took", r.Duration)
 	}
 	return d.checkSchema(ctx, db)
+}
+
+// waitForWriters waits until no other process writes, so that a caller whose
+// deadline passes meanwhile is told what it waited for.
+func (d *database) waitForWriters(ctx context.Context, db *sqlx.DB) error {
+	tx, err := db.BeginTxx(ctx, nil)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return waited(ctx, &eventlog.Error{Code: eventlog.Busy, Message: "cannot upgrade " + d.path, Err: errWaited})
+	}
+	if err != nil {
+		return err
+	}
+	return tx.Rollback()
 }
 
 // setJournal makes the database keep a WAL, or where it is used alone a rollback

@@ -117,6 +117,7 @@ func TestReport_F7_TheWaitEndsWithTheCallersDeadline(t *testing.T) {
 	defer cancel()
 	_, err = openDatabase(ctx, path, Options{BusyTimeout: time.Hour})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, eventlog.ErrBusy)
 
 	_, err = openDatabase(t.Context(), path, Options{BusyTimeout: 30 * time.Millisecond})
 	require.ErrorIs(t, err, eventlog.ErrBusy, "without one after the busy timeout")
@@ -336,6 +337,7 @@ func TestAnUpgradeWaitsForAWriter(t *testing.T) {
 	defer cancel()
 	_, err = openDatabase(ctx, path, Options{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, eventlog.ErrBusy)
 	time.AfterFunc(50*time.Millisecond, func() { _ = tx.Rollback() })
 	openDB(t, path, Options{})
 }

@@ -56,8 +56,8 @@ type Options struct {
 	// No branch takes more than half. 0 is 64 MiB; a negative number keeps none.
 	CacheBytes int64
 
-	// BusyTimeout is how long a call waits for another process if its context has
-	// no deadline. 0 is 10 seconds.
+	// BusyTimeout is how long a call waits for another process, before it fails with
+	// ErrBusy, if its context has no deadline. 0 is 10 seconds.
 	BusyTimeout time.Duration
 
 	// MaxWALBytes is how large the write-ahead log may be for an append to begin. It

@@ -1,8 +1,10 @@
 package sqlitestore_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -120,6 +122,81 @@ func TestTotalsThatAreNoNumberAreKept(t *testing.T) {
 	require.Equal(t, 2.0, stats.CachedTokens)
 }
 
+// requireWaited is what a caller gets who waited in vain: busy, with its deadline's
+// error, if there was one; or that it was cancelled.
+func requireWaited(t *testing.T, err, ended error) {
+	t.Helper()
+	if ended == context.Canceled {
+		require.Equal(t, context.Canceled, err)
+		return
+	}
+	require.ErrorIs(t, err, eventlog.ErrBusy)
+	require.Equal(t, eventlog.Busy, eventlog.CodeOf(err))
+	require.Equal(t, ended == context.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded), "%v", err)
+	require.NotErrorIs(t, err, context.Canceled)
+}
+
+// Whoever waits in vain for another writer is told so in one way, whatever it
+// wanted to write, and nothing was written.
+func TestReport_F5_WhoWaitsInVainIsToldForWhom(t *testing.T) {
+	path, _ := treeAt(t)
+	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal, BusyTimeout: 30 * time.Millisecond})
+	tree, err := s.Open(ctx, eventlog.Metadata{ID: "s"})
+	require.NoError(t, err)
+	before, err := tree.Head(ctx)
+	require.NoError(t, err)
+	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	require.NoError(t, err)
+	defer other.Close()
+	hold, err := other.Begin()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "a.jsonl")
+	write(t, file, header("imported", "")+line("a", "", "one"))
+	writes := map[string]func(ctx context.Context) error{
+		"an append": func(ctx context.Context) error { _, err := tree.Append(ctx, user("x")); return err },
+		"a move":    func(ctx context.Context) error { _, err := tree.MoveTo(ctx, eventlog.None(), nil); return err },
+		"a session": func(ctx context.Context) error {
+			_, err := s.Create(ctx, eventlog.CreateOptions{ID: "new"})
+			return err
+		},
+		"a deletion": func(ctx context.Context) error { return s.Delete(ctx, eventlog.Metadata{ID: "s"}) },
+		"a fork": func(ctx context.Context) error {
+			_, err := s.Fork(ctx, eventlog.Metadata{ID: "s"}, eventlog.ForkOptions{})
+			return err
+		},
+		"a lease": func(ctx context.Context) error {
+			_, err := s.Lease(ctx, eventlog.Metadata{ID: "s"}, "me", time.Hour)
+			return err
+		},
+		"compaction": func(ctx context.Context) error { _, err := s.Compact(ctx); return err },
+		"a repair":   func(ctx context.Context) error { return s.Repair(ctx) },
+		"a purge":    func(ctx context.Context) error { _, err := s.PurgeText(ctx, "sk-live-0123456789", false); return err },
+		"an import": func(ctx context.Context) error {
+			var refused error
+			err := s.Import(ctx, []string{file}, sqlitestore.ImportOptions{}, func(r sqlitestore.FileResult) { refused = r.Err })
+			return cmp.Or(err, refused)
+		},
+	}
+	for name, write := range writes {
+		t.Run(name, func(t *testing.T) {
+			requireWaited(t, write(ctx), nil)
+			soon, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+			defer cancel()
+			requireWaited(t, write(soon), context.DeadlineExceeded)
+			until, cancel := context.WithCancel(ctx)
+			time.AfterFunc(30*time.Millisecond, cancel)
+			requireWaited(t, write(until), context.Canceled)
+		})
+	}
+	require.NoError(t, hold.Rollback())
+	after, err := tree.Head(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	listed, err := s.List(ctx, "")
+	require.NoError(t, err)
+	require.Len(t, listed, 1)
+}
+
 // Callers that wait for another process together each go at their own deadline,
 // and those with time left get their turn.
 func TestReport_F5_CallersInAGroupGoAtTheirOwnDeadlines(t *testing.T) {
@@ -146,7 +223,7 @@ func TestReport_F5_CallersInAGroupGoAtTheirOwnDeadlines(t *testing.T) {
 		}()
 	}
 	for range cap(results) / 2 {
-		require.Error(t, <-results, "the hurried ones")
+		requireWaited(t, <-results, context.DeadlineExceeded)
 	}
 	require.NoError(t, hold.Rollback())
 	for range cap(results) / 2 {

@@ -125,7 +125,7 @@ func (w *writer) do(r *request) error {
 		case <-r.lead:
 		case <-ctx.Done():
 			if w.withdraw(r) {
-				return ctx.Err()
+				return waited(ctx, &eventlog.Error{Code: eventlog.Busy, Message: "cannot write to " + w.db.path, Err: errNoTurn})
 			}
 			select { // too late: its turn has come
 			case <-r.done:
@@ -210,9 +210,7 @@ func (w *writer) commit(group []*request) {
 				if r.ctx.Err() == nil && time.Now().Before(r.deadline) {
 					return false
 				}
-				if r.err = r.ctx.Err(); r.err == nil {
-					r.err = err
-				}
+				r.err = waited(r.ctx, err)
 				return true
 			})
 		case len(group) == 1:
@@ -335,8 +333,11 @@ func (r *request) carryOutApart(tx *projections.Tx) error {
 func (w *writer) runAlone(r *request) error {
 	for {
 		err := r.carryOut(w.tx)
-		if !isBusy(err) || r.ctx.Err() != nil || !time.Now().Before(r.deadline) {
+		if !isBusy(err) {
 			return w.db.mapError("cannot write", err)
+		}
+		if outOfTime([]*request{r}) {
+			return waited(r.ctx, w.db.mapError("cannot write", err))
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -382,6 +383,10 @@ func (w *writer) rollback() {
 
 // errWaited is in the chain of the error for a lock that did not come free.
 var errWaited = errors.New("another process writes")
+
+// errNoTurn is the cause where a caller's turn did not come: this process wrote, or
+// waited for another.
+var errNoTurn = errors.New("others write")
 
 // begin starts the transaction. Another process may hold the lock: it waits until
 // the first deadline in the group, or until one of the callers has gone.
