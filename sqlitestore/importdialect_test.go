@@ -173,3 +173,19 @@ func TestASessionThatCannotBeCorrected(t *testing.T) {
 	require.Equal(t, text, exported(t, s, "x"))
 	require.True(t, strings.HasPrefix(dialectOf(t, s, "x"), "coding-agent"))
 }
+
+// A session whose id is the empty text, which Pi takes, gets one.
+func TestASessionWithAnEmptyID(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	text := header("", "") + line("a", "", "1")
+	write(t, path, text)
+	r := taken(t, s, path, sqlitestore.Imported, 1)
+	require.NotEmpty(t, r.Session)
+	require.Equal(t, text, exported(t, s, r.Session))
+	text += line("b", "a", "2")
+	write(t, path, text)
+	require.Equal(t, r.Session, taken(t, s, path, sqlitestore.Extended, 1).Session)
+	write(t, path, "\n"+text)
+	require.Equal(t, r.Session, taken(t, s, path, sqlitestore.Unchanged, 0).Session)
+}

@@ -305,7 +305,7 @@ func (f *fileImport) create(ctx context.Context, result *FileResult) error {
 	if err != nil {
 		return err
 	}
-	if f.forkOf != 0 {
+	if f.forkOf != 0 || m.ID == "" {
 		m.ID = f.store.o.Source.SessionID()
 	}
 	_, err = f.store.create(ctx, m, event, from, func(ctx context.Context, tx *projections.Tx, key int64) error {

@@ -2,8 +2,6 @@ package jsonl
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"iter"
@@ -11,20 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
 )
-
-// Migration says how a file of version 1 or 2 was brought to version 3, as the
-// coding agent does it; the file itself is never written anew.
-type Migration struct {
-	From     js.Value // the header's version, absent or null for none
-	IDsGiven bool     // every entry got an id, and the entry before it as parent
-	Renamed  []int    // the lines whose message had the role hookMessage
-}
 
 // notASession is the coding agent's error for a file that it refuses.
 func notASession(path, why string) error {
@@ -97,124 +86,6 @@ func parseAgentHeader(path, text string) (eventlog.Metadata, error) {
 		m.Metadata = extra
 	}
 	return m, nil
-}
-
-// version is a header's version as JavaScript compares it with a number: none is
-// 1, and what is no number is NaN.
-func version(header js.Value) float64 {
-	v := header.Get("version")
-	if v.Nullish() {
-		return 1
-	}
-	return js.ToNumber(v)
-}
-
-// migrate brings the entries of versions 1 and 2 to version 3. further are the
-// indices of entries that a further header stands before: they count as records.
-// New ids come from the source, if it makes any; else they follow from the text, so
-// that a file read twice has the same.
-func (c *Contents) migrate(further []int, o Options) error {
-	header := js.Trusted(c.Metadata.Header)
-	from := version(header)
-	if !(from < 3) {
-		return nil
-	}
-	c.Migrated = &Migration{From: header.Get("version"), IDsGiven: from < 2}
-	if from < 2 {
-		if err := c.giveIDs(further, o); err != nil {
-			return err
-		}
-	}
-	for i, e := range c.Entries {
-		if e.Type() == eventlog.TypeMessage && e.Message().Get("role").Is("hookMessage") {
-			message := js.WithMember(e.Message().Value, "role", js.Text(eventlog.RoleCustom))
-			if err := c.replace(i, js.WithMember(e.Value(), "message", message)); err != nil {
-				return err
-			}
-			if c.Lines != nil {
-				c.Migrated.Renamed = append(c.Migrated.Renamed, c.Lines[i])
-			}
-		}
-	}
-	c.Metadata.Header = js.WithMember(header, "version", js.Num(3)).JSON()
-	return nil
-}
-
-func (c *Contents) replace(i int, v js.Value) (err error) {
-	c.Entries[i], err = eventlog.CodingAgent.ParseEntry(v.JSON())
-	return err
-}
-
-// giveIDs makes a chain of the entries of version 1. Ids that were there are
-// replaced all the same.
-func (c *Contents) giveIDs(further []int, o Options) error {
-	records := []int{-1} // index of the entry that each record is, -1 for a header
-	for i := range c.Entries {
-		for _, f := range further {
-			if f == i {
-				records = append(records, -1)
-			}
-		}
-		records = append(records, i)
-	}
-	old := make([]js.Value, len(c.Entries))
-	ids := make([]string, len(c.Entries))
-	taken := map[string]bool{}
-	var sum [sha256.Size]byte
-	for i, e := range c.Entries {
-		if e.Value().Kind() != js.Object {
-			return notASession(c.Metadata.Path, "version 1 has a record that is no object")
-		}
-		old[i] = e.Get("id")
-		sum = sha256.Sum256(append(sum[:], e.JSON()...))
-		ids[i] = freshID(sum, o.Source, taken)
-		taken[ids[i]] = true
-	}
-	for i, e := range c.Entries {
-		v := js.WithMember(e.Value(), "id", js.Text(ids[i]))
-		parent := js.NullValue()
-		if i > 0 {
-			parent = js.Text(ids[i-1])
-		}
-		v = js.WithMember(v, "parentId", parent)
-		if index, ok := e.Get("firstKeptEntryIndex").Float(); ok && e.Type() == eventlog.TypeCompaction {
-			if at := recordAt(records, index); at >= 0 {
-				first := old[at]
-				if at <= i {
-					first = js.Text(ids[at])
-				}
-				v = js.WithMember(v, "firstKeptEntryId", first)
-			}
-			v = js.WithMember(v, "firstKeptEntryIndex", js.Value{})
-		}
-		if err := c.replace(i, v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// recordAt is the entry that a record of an index is, -1 for none.
-func recordAt(records []int, index float64) int {
-	if index != float64(int(index)) || index < 0 || index >= float64(len(records)) {
-		return -1
-	}
-	return records[int(index)]
-}
-
-// freshID is an id that is not taken.
-func freshID(sum [sha256.Size]byte, src eventlog.Source, taken map[string]bool) string {
-	if src.NewID != nil {
-		id, _ := src.EntryID(func(id string) (bool, error) { return taken[id], nil })
-		return id
-	}
-	text := hex.EncodeToString(sum[:])
-	for at := 0; at+8 <= len(text); at += 8 {
-		if id := text[at : at+8]; !taken[id] {
-			return id
-		}
-	}
-	return text + "-" + strconv.Itoa(len(taken))
 }
 
 // ListFolder gives the information of the session files in a folder, the latest

@@ -28,7 +28,8 @@ type Options struct {
 	// Lines has [Contents.Lines] filled.
 	Lines bool
 
-	basis string // what decided the dialect
+	basis   string // what decided the dialect
+	objects bool   // what is no object is no entry
 
 	// NoSync leaves out the fsync behind each append: an append then survives the
 	// end of the process, but not a loss of power.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/eventlog/older"
 )
 
 // Damage is a range of bytes of a session file that holds no entry. The bytes
@@ -83,9 +84,9 @@ type parsed struct {
 	damage  []Damage
 	gaps    []gap // the damage that has NULs
 	at      []int // the lines of the entries, if they are asked for
-	further []int // the entries that a further header stands before
-	lines   int   // lines that are not blank
-	torn    int64 // where the last line starts if it has no newline and gave nothing, else 0
+	records
+	lines int   // lines that are not blank
+	torn  int64 // where the last line starts if it has no newline and gave nothing, else 0
 	// In strict mode, the first line that is no entry: how many lines that are
 	// not blank the chunk has up to it, and why.
 	badLine int
@@ -118,6 +119,8 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 			if header, err = take(path, &ch, o); err != nil {
 				return Contents{}, err
 			}
+			// Pi does not open a file of version 1 with others.
+			o.objects = !o.Strict && o.Dialect == eventlog.CodingAgent && older.Version(js.Trusted(c.Metadata.Header)) < 2
 			if ch.text == "" && ch.tooLong == 0 {
 				continue
 			}
@@ -145,7 +148,7 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 		n += len(p.entries)
 	}
 	c.Entries = make([]eventlog.Entry, 0, n)
-	var further []int
+	var all records
 	var gaps []gap
 	lines := 1 // the header
 	for _, p := range results {
@@ -153,8 +156,11 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 			return Contents{}, badLine(path, lines+p.badLine, p.bad)
 		}
 		lines += p.lines
-		for _, at := range p.further {
-			further = append(further, len(c.Entries)+at)
+		for _, at := range p.others {
+			all.others = append(all.others, len(c.Entries)+at)
+		}
+		for _, at := range p.inside {
+			all.inside = append(all.inside, len(c.Entries)+at)
 		}
 		for _, g := range p.gaps {
 			gaps = append(gaps, gap{g.Damage, len(c.Entries) + g.entries})
@@ -168,7 +174,7 @@ func read(path string, r io.Reader, o Options) (Contents, error) {
 	}
 	c.cutOff(gaps)
 	if o.Dialect == eventlog.CodingAgent {
-		if err := c.migrate(further, o); err != nil {
+		if err := c.migrate(all, o); err != nil {
 			return Contents{}, err
 		}
 	}
@@ -247,6 +253,8 @@ func (p *parsed) parse(ch chunk, o Options) {
 			before := len(p.entries)
 			e, err := o.Dialect.ParseEntry(line)
 			switch {
+			case err == nil && o.objects && e.Value().Kind() != js.Object:
+				p.setAside(line, offset, number, eventlog.Errorf(eventlog.InvalidEntry, "is not a valid session entry"))
 			case err == nil:
 				p.entries = append(p.entries, e)
 			case o.Dialect == eventlog.CodingAgent && (o.Strict || !notJSON(err)):
@@ -274,8 +282,8 @@ func (p *parsed) parse(ch chunk, o Options) {
 
 // setAside takes a line for damage that gives no entry by the coding agent's rules.
 func (p *parsed) setAside(line string, offset int64, number int, why error) {
-	if v, err := js.Parse(line); err == nil && v.Get("type").Is("session") {
-		p.further = append(p.further, len(p.entries))
+	if v, err := js.Parse(line); err == nil && v.Truthy() {
+		p.others = append(p.others, len(p.entries))
 	}
 	p.damage = append(p.damage, Damage{number, offset, int64(len(line)), why.Error()})
 }

@@ -27,6 +27,7 @@ func (p *parsed) salvage(line string, offset int64, number int, why error) {
 	Salvage(line, func(at, end int) {
 		if e, err := eventlog.ParseEntry(line[at:end]); err == nil {
 			drop(at)
+			p.inside = append(p.inside, len(p.entries))
 			p.entries = append(p.entries, e)
 			junk = end
 		}

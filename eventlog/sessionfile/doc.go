@@ -12,14 +12,11 @@
 //   - Version 4 of Pi's newer harness (agent core 0.84 to 0.87): a header of kind
 //     "header", then a transaction a line, an object or a list of them.
 //
-// Versions 1 and 2 are brought to version 3 as Pi's coding agent 1.6 does it
-// (SessionManager, migrateToCurrentVersion), but for the new ids, which Pi draws
-// at random: here they follow from the text, so that a file read twice, or two
-// files that begin alike, have the same. Of version 4, an entry becomes one of
-// version 3 (its time is a number there); the name, labels and the tip of the main
-// branch, which it keeps apart as values, become session_info, label and leaf
-// entries. Its other values (usage rows, the state of operations, lanes) have no
-// place in a tree: they are kept as bytes of the file.
+// Versions 1 and 2 are brought to version 3 as package older says. Of version 4, an
+// entry becomes one of version 3 (its time is a number there); the name, labels and
+// the tip of the main branch, which it keeps apart as values, become session_info,
+// label and leaf entries. Its other values (usage rows, the state of operations,
+// lanes) have no place in a tree: they are kept as bytes of the file.
 //
 // # Bytes
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/eventlog/older"
 )
 
 // Format is how a session file is written.
@@ -63,11 +64,12 @@ func refuse(path, why string) error {
 }
 
 // sessionHeader reads the header of versions 1, 2 and 3. Time and folder may be
-// missing: entries are worth more than either.
+// missing, and the id be empty: entries are worth more than either.
 func sessionHeader(path string, v js.Value) (*Header, error) {
 	h := &Header{Format: V3}
 	h.Path = path
-	if h.ID, _ = v.Get("id").Str(); h.ID == "" {
+	var ok bool
+	if h.ID, ok = v.Get("id").Str(); !ok {
 		return nil, refuse(path, "session header is missing id")
 	}
 	h.CreatedAt, _ = v.Get("timestamp").Str()
@@ -80,24 +82,15 @@ func sessionHeader(path string, v js.Value) (*Header, error) {
 	}
 	raw := v.JSON()
 	h.Metadata.Header = raw
-	version := v.Get("version")
-	number, isNumber := version.Float()
-	if version.Nullish() {
-		number, isNumber = 1, true
-	}
-	if !isNumber || number >= 3 {
+	version := older.Version(v)
+	if !(version < 3) {
 		return h, nil
 	}
 	h.Format = V2
-	if number < 2 {
+	if version < 2 {
 		h.Format = V1
 	}
-	three := js.Member{Key: "version", Value: js.Num(3)}
-	change := add(raw, three)
-	if m, ok := find(raw, 0, "version"); ok {
-		change = m.set(three.Value)
-	}
-	h.Metadata.Header, h.Edits = rewrite(raw, Edits{change})
+	h.Metadata.Header, h.Edits = older.Header(raw)
 	return h, nil
 }
 

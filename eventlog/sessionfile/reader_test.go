@@ -168,10 +168,11 @@ func TestRecordedFilesAsTheCodingAgentReadsThem(t *testing.T) {
 			}
 			assert.True(t, c.bytes == string(b), name)
 			backend, err := jsonl.Parse("file", string(b), jsonl.Options{Dialect: eventlog.CodingAgent})
-			if err != nil || c.header.Format == sessionfile.V1 {
+			if err != nil {
 				return nil
 			}
 			files++
+			require.Equal(t, backend.Metadata.Header, c.header.Metadata.Header, name)
 			require.Equal(t, texts(backend.Entries), texts(c.entries), name)
 			for i, e := range backend.Entries {
 				require.Equal(t, e, c.entries[i], name)

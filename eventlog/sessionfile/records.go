@@ -1,18 +1,15 @@
 package sessionfile
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"math"
-
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/eventlog/older"
 )
 
 func rulesOf(f Format, as eventlog.Dialect) rules {
 	switch f {
 	case V1:
-		return &chain{as: as, ids: []string{""}}
+		return &chain{as: as}
 	case V2:
 		return hookMessages{as}
 	case V4:
@@ -61,149 +58,56 @@ type hookMessages struct{ as eventlog.Dialect }
 func (r hookMessages) record(text string, add adder) error {
 	e, err := r.as.ParseEntry(text)
 	if err == nil {
-		r.add(e, add)
+		made, back := older.Roles(r.as, e)
+		add(0, len(text), made, back)
 	}
 	return err
 }
 
 func (r hookMessages) part(text string, add adder) error {
-	e, err := strictly(r.as, text)
-	if err == nil {
-		r.add(e, add)
+	if _, err := eventlog.ParseEntry(text); err != nil {
+		return err
 	}
-	return err
-}
-
-func (r hookMessages) add(e eventlog.Entry, add adder) {
-	text := e.JSON()
-	made, back := rewrite(text, roleToday(e))
-	if back != nil {
-		e = r.as.TrustedEntry(made)
-	}
-	add(0, len(text), e, back)
+	return r.record(text, add)
 }
 
 func (hookMessages) committed() bool { return true }
 
-// roleToday is the change that makes custom of the role hookMessage.
-func roleToday(e eventlog.Entry) Edits {
-	if e.Type() != eventlog.TypeMessage || e.Message().Role() != "hookMessage" {
-		return nil
-	}
-	text := e.JSON()
-	message, _ := find(text, 0, "message")
-	role, _ := find(text, message.start, "role")
-	return Edits{role.set(js.Text(eventlog.RoleCustom))}
-}
-
-// chain is version 1: entries without ids, each below the one before. Ids are made
-// of the text and of the id before, 16 hexadecimal digits.
+// chain is version 1. Pi refuses a file with a record that is no object; here that
+// is damage.
 type chain struct {
-	as   eventlog.Dialect
-	last string   // id of the last entry
-	ids  []string // by record, the header being 0; "" for one that is no entry
-	// inside says that a text is part of a line that is no record, which Pi does
-	// not count.
-	inside bool
+	as eventlog.Dialect
+	older.Chain
 }
 
 func (c *chain) record(text string, add adder) error {
-	if _, err := js.Parse(text); err != nil {
+	v, err := js.Parse(text)
+	switch {
+	case err != nil:
 		return notJSON(err)
+	case !v.Truthy():
+		return eventlog.Errorf(eventlog.InvalidEntry, "holds nothing")
+	case v.Get("type").Is("session"):
+		c.Pass()
+		return eventlog.Errorf(eventlog.InvalidEntry, "is a further header")
+	case v.Kind() != js.Object:
+		c.Pass()
+		return eventlog.Errorf(eventlog.InvalidEntry, "is not a valid session entry")
 	}
-	c.inside = false
-	return c.take(text, add)
+	return give(add, text)(c.Record(text, c.as.ParseEntry))
 }
 
 func (c *chain) part(text string, add adder) error {
-	c.inside = true
-	return c.take(text, add)
+	return give(add, text)(c.Inside(text, func(text string) (eventlog.Entry, error) { return strictly(c.as, text) }))
+}
+
+func give(add adder, text string) func(e eventlog.Entry, back Edits, err error) error {
+	return func(e eventlog.Entry, back Edits, err error) error {
+		if err == nil {
+			add(0, len(text), e, back)
+		}
+		return err
+	}
 }
 
 func (*chain) committed() bool { return true }
-
-func (c *chain) take(text string, add adder) error {
-	v := js.Trusted(text)
-	if !v.Truthy() {
-		return eventlog.Errorf(eventlog.InvalidEntry, "is not a valid session entry")
-	}
-	count := func(id string) {
-		if !c.inside {
-			c.ids = append(c.ids, id)
-		}
-	}
-	if v.Kind() != js.Object || v.Get("type").Is("session") {
-		count("")
-		return eventlog.Errorf(eventlog.InvalidEntry, "is not a valid session entry")
-	}
-	sum := sha256.Sum256([]byte(c.last + "\n" + text))
-	id := hex.EncodeToString(sum[:8])
-	made, back := rewrite(text, c.changes(v, id))
-	parse := c.as.ParseEntry
-	if c.inside {
-		parse = func(text string) (eventlog.Entry, error) { return strictly(c.as, text) }
-	}
-	e, err := parse(made)
-	if err != nil {
-		count("")
-		return err
-	}
-	count(id)
-	c.last = id
-	add(0, len(text), e, back)
-	return nil
-}
-
-// changes bring an entry to version 3.
-func (c *chain) changes(v js.Value, id string) Edits {
-	text := v.JSON()
-	parent := js.NullValue()
-	if c.last != "" {
-		parent = js.Text(c.last)
-	}
-	var changes Edits
-	var last []js.Member
-	set := func(key string, value js.Value) {
-		if m, ok := find(text, 0, key); ok {
-			changes = append(changes, m.set(value))
-		} else {
-			last = append(last, js.Member{Key: key, Value: value})
-		}
-	}
-	set("id", js.Text(id))
-	set("parentId", parent)
-	switch {
-	case v.Get("type").Is(string(eventlog.TypeCompaction)):
-		if index, ok := v.Get("firstKeptEntryIndex").Float(); ok {
-			m, _ := find(text, 0, "firstKeptEntryIndex")
-			changes = append(changes, m.remove(text))
-			if kept := c.kept(index, id); kept != "" {
-				set("firstKeptEntryId", js.Text(kept))
-			}
-		}
-	case v.Get("type").Is(string(eventlog.TypeMessage)) && v.Get("message").Get("role").Is("hookMessage"):
-		message, _ := find(text, 0, "message")
-		role, _ := find(text, message.start, "role")
-		changes = append(changes, role.set(js.Text(eventlog.RoleCustom)))
-	}
-	if last != nil {
-		changes = append(changes, add(text, last...))
-	}
-	return ordered(changes)
-}
-
-// kept is the id of the record with an index, "" for none; the next one's is own.
-// Of a later record Pi takes the id that it had before, which none has after that:
-// here it is none.
-func (c *chain) kept(index float64, own string) string {
-	switch {
-	case index != math.Trunc(index) || index < 0 || index > float64(len(c.ids)):
-		return ""
-	case int(index) == len(c.ids):
-		if c.inside {
-			return ""
-		}
-		return own
-	}
-	return c.ids[int(index)]
-}

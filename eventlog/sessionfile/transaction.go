@@ -5,6 +5,7 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/eventlog/textedit"
 )
 
 // The addresses of version 4 at which Pi's harness keeps what version 3 has as
@@ -183,9 +184,9 @@ func (w *write) entry() (eventlog.Entry, Edits, error) {
 		return eventlog.Entry{}, nil, invalidWrite("invalid entry timestamp")
 	}
 	text := w.value.JSON()
-	kind, _ := find(text, 0, "kind")
-	at, _ := find(text, 0, "timestamp")
-	made, back := rewrite(text, ordered(Edits{kind.remove(text), at.set(js.Text(stamp))}))
+	kind, _ := textedit.Find(text, 0, "kind")
+	at, _ := textedit.Find(text, 0, "timestamp")
+	made, back := textedit.Rewrite(text, textedit.Ordered(Edits{kind.Remove(text), at.Set(js.Text(stamp))}))
 	e, err := eventlog.ParseEntry(made)
 	return e, back, err
 }

@@ -1,4 +1,4 @@
-package sessionfile
+package textedit
 
 import (
 	"strings"
@@ -6,21 +6,21 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog/js"
 )
 
-// member is where a member of an object stands in its text.
-type member struct {
-	start, end int // of the value
+// Member is where a member of an object stands in its text.
+type Member struct {
+	Start, End int // of the value
 	from       int // where what stands before it ended: the member with its comma, or the brace
 	first      bool
 }
 
-// find looks for the last member with a key in the object at text[at], which was
+// Find looks for the last member with a key in the object at text[at], which was
 // checked before.
-func find(text string, at int, key string) (m member, ok bool) {
+func Find(text string, at int, key string) (m Member, ok bool) {
 	before, n := at+1, 0
 	js.WalkChecked(text, at, func(k string, start int) int {
 		end := js.SkipChecked(text, start)
 		if k == key {
-			m, ok = member{start: start, end: end, from: before, first: n == 0}, true
+			m, ok = Member{Start: start, End: end, from: before, first: n == 0}, true
 		}
 		before = end
 		n++
@@ -29,9 +29,9 @@ func find(text string, at int, key string) (m member, ok bool) {
 	return m, ok
 }
 
-// remove is the change that takes a member out of an object, with one comma.
-func (m member) remove(text string) Edit {
-	end := m.end
+// Remove is the change that takes a member out of an object, with one comma.
+func (m Member) Remove(text string) Edit {
+	end := m.End
 	if m.first {
 		rest := strings.TrimLeft(text[end:], " \t\r\n")
 		if strings.HasPrefix(rest, ",") {
@@ -41,13 +41,13 @@ func (m member) remove(text string) Edit {
 	return Edit{At: m.from, Delete: end - m.from}
 }
 
-// set is the change that gives a member of an object another value.
-func (m member) set(v js.Value) Edit {
-	return Edit{At: m.start, Delete: m.end - m.start, Insert: v.JSON()}
+// Set is the change that gives a member of an object another value.
+func (m Member) Set(v js.Value) Edit {
+	return Edit{At: m.Start, Delete: m.End - m.Start, Insert: v.JSON()}
 }
 
-// add is the change that puts members last in an object, which ends text.
-func add(text string, members ...js.Member) Edit {
+// Add is the change that puts members last in an object, which ends text.
+func Add(text string, members ...js.Member) Edit {
 	end := len(text) - 1
 	inside := strings.TrimRight(text[:end], " \t\r\n")
 	made := js.Fields(members...).JSON()
