@@ -13,6 +13,7 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/eventlog/osfile"
 )
 
 // notASession is the coding agent's error for a file that it refuses.
@@ -199,6 +200,9 @@ func (s *Storage) keepLeaf(leaf eventlog.Ref, entries int, last eventlog.Ref) er
 	if err == nil {
 		err = os.Rename(temp, s.path+leafSuffix)
 	}
+	if err == nil && !s.o.NoSync {
+		err = osfile.SyncDir(filepath.Dir(s.path))
+	}
 	if err != nil {
 		os.Remove(temp)
 		return s.fail("cannot keep the leaf", err)
@@ -282,7 +286,7 @@ func (s *Storage) write(ctx context.Context, entries []eventlog.Entry) error {
 	err := s.keepLeaf(*moved, n, last)
 	if err != nil && len(lines) > 0 {
 		s.tail = before
-		err = errors.Join(err, s.takeBack(nil))
+		err = errors.Join(err, s.takeBack(appendLines(nil, before.open, lines)))
 	}
 	s.hasLeaf = s.hasLeaf || err == nil
 	return err

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sessiontree/sessiontree/eventlog"
+	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/eventlog/jsonl"
 )
 
@@ -331,4 +332,66 @@ func (f *faults) cause() error {
 		return errShort
 	}
 	return errDisk
+}
+
+// TestReport_O2_G2_AFailedMoveOfTheCodingAgentChangesNothing does the same to moves
+// that are kept beside the file, alone and behind an entry.
+func TestReport_O2_G2_AFailedMoveOfTheCodingAgentChangesNothing(t *testing.T) {
+	t.Parallel()
+	entry, err := eventlog.CodingAgent.ParseEntry(user("m3", "m1", "three"))
+	require.NoError(t, err)
+	move := eventlog.MoveOf(js.Text("m1"))
+	seen := map[string]bool{}
+	for what, add := range map[string]func(s *jsonl.Storage) error{
+		"a move": func(s *jsonl.Storage) error {
+			_, err := eventlog.NewSession(s).MoveTo(t.Context(), eventlog.At("m1"), nil)
+			return err
+		},
+		"an entry and a move": func(s *jsonl.Storage) error { return s.AppendRaw(t.Context(), entry, move) },
+	} {
+		for _, text := range []string{lines(header, user("m1", "", "one"), user("m2", "m1", "two")), strings.TrimSuffix(lines(header, user("m1", "", "one"), user("m2", "m1", "two")), "\n")} {
+			for effect := range 4 {
+				for _, sticky := range []bool{false, true} {
+					for at := 1; ; at++ {
+						case_ := fmt.Sprintf("%s, effect %d, sticky=%v, operation %d", what, effect, sticky, at)
+						require.Less(t, at, 40, case_)
+						path := put(t, text)
+						f := &faults{effect: effect, sticky: sticky}
+						o := jsonl.Options{OpenFile: f.open, Dialect: eventlog.CodingAgent}
+						s := open(t, path, o)
+						before := stateOf(t, s)
+						f.at = at
+						err := add(s)
+						f.at = 0
+						if len(f.failed) == 0 {
+							require.NoError(t, err, case_)
+							require.Equal(t, eventlog.At("m1"), stateOf(t, s).head.Leaf)
+							closed(t, s)
+							break
+						}
+						seen[f.failed[0]] = true
+						require.Error(t, err, case_)
+						require.Equal(t, eventlog.StorageFailed, eventlog.CodeOf(err), "%s: %v", case_, err)
+						require.Equal(t, before, stateOf(t, s), case_)
+
+						// The disk is well again.
+						e := say(t, s, "later")
+						require.Equal(t, eventlog.At("m2"), e.Parent(), case_)
+						want := append(before.entries, e.JSON())
+						require.Equal(t, want, textsOf(entriesOf(t, s)), case_)
+						closed(t, s)
+						again := open(t, path, jsonl.Options{Dialect: eventlog.CodingAgent})
+						require.Equal(t, want, textsOf(entriesOf(t, again)), case_)
+						head, err := again.Head(t.Context())
+						require.NoError(t, err)
+						require.Equal(t, eventlog.At(e.ID()), head.Leaf, case_)
+						closed(t, again)
+					}
+				}
+			}
+		}
+	}
+	for _, op := range []string{"open", "write", "sync", "chmod", "close"} {
+		require.True(t, seen[op], "%s was made to fail", op)
+	}
 }

@@ -139,3 +139,76 @@ func filesSurvive(t *testing.T, files, left map[string][]byte, told map[string]i
 	}
 	return nil
 }
+
+// moveAndAppend moves the leaf of a session of the coding agent, which is kept
+// beside its file, and says each place that it was moved to.
+func moveAndAppend(say func(string)) {
+	s, err := jsonl.Open(ctx(), os.Getenv("FILE"), jsonl.Options{Dialect: eventlog.CodingAgent})
+	check(err)
+	tree := eventlog.NewSession(s)
+	for i, to := range []string{"m1", "m2", "m3", "m1", "m2"} {
+		_, err := tree.MoveTo(ctx(), eventlog.At(to), nil)
+		check(err)
+		say(to)
+		if i%2 == 1 {
+			id := fmt.Sprint("n", i)
+			_, err := tree.Append(ctx(), message(id).WithID(id))
+			check(err)
+			say(id)
+		}
+	}
+	check(s.Close())
+}
+
+func init() { children["move and append"] = moveAndAppend }
+
+// TestReport_O1_D1_PowerLossTakesNoMove cuts the power while the leaf is moved: it is
+// where it was told to be, or where it went next.
+func TestReport_O1_D1_PowerLossTakesNoMove(t *testing.T) {
+	if err := osfiletest.CanTrace(); err != nil {
+		t.Skip("writes and syncs of a process cannot be recorded here: ", err)
+	}
+	root := t.TempDir()
+	path := filepath.Join(root, "agent.jsonl")
+	rewrite(t, path, lines(header, user("m1", "", "one"), user("m2", "m1", "two"), user("m3", "m2", "three")))
+	before, err := osfiletest.Files(root)
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
+	cmd.Env = append(os.Environ(), childEnv+"=move and append", "FILE="+path)
+	cmd.Stderr = t.Output()
+	ops, err := osfiletest.Trace(root, cmd)
+	require.NoError(t, err)
+	leaves := []string{"m3"}
+	for _, op := range ops {
+		if op.Kind == osfiletest.Say {
+			leaves = append(leaves, strings.Fields(string(op.Data))...)
+		}
+	}
+	require.Equal(t, []string{"m3", "m1", "m2", "n1", "m3", "m1", "n3", "m2"}, leaves)
+
+	r, draws := newRand(t), 10
+	if long {
+		draws = 300
+	}
+	disk, told := osfiletest.NewDisk(before), 0
+	for k := 0; ; k++ {
+		for range draws {
+			dir := t.TempDir()
+			require.NoError(t, osfiletest.Put(dir, disk.Cut(r)))
+			s := open(t, filepath.Join(dir, "agent.jsonl"), jsonl.Options{Dialect: eventlog.CodingAgent, NoSync: true})
+			head, err := s.Head(t.Context())
+			require.NoError(t, err)
+			require.Contains(t, leaves[told:min(told+2, len(leaves))], head.Leaf.ID(), "before operation %d of %v", k, ops)
+			closed(t, s)
+			require.NoError(t, os.RemoveAll(dir))
+		}
+		if k == len(ops) {
+			break
+		}
+		disk.Apply(ops[k])
+		if ops[k].Kind == osfiletest.Say {
+			told += len(strings.Fields(string(ops[k].Data)))
+		}
+	}
+	require.Equal(t, len(leaves)-1, told)
+}

@@ -257,13 +257,7 @@ func (s *Storage) writeLines(ctx context.Context, entries []eventlog.Entry) erro
 	if err := s.cutTornTail(); err != nil {
 		return err
 	}
-	buf := slices.Grow(s.buf[:0], size)
-	if s.tail.open {
-		buf = append(buf, '\n')
-	}
-	for _, e := range entries {
-		buf = appendLine(buf, e)
-	}
+	buf := appendLines(slices.Grow(s.buf[:0], size), s.tail.open, entries)
 	if cap(buf) <= maxKeptBuffer {
 		s.buf = buf
 	}
@@ -289,6 +283,17 @@ func (s *Storage) writeLines(ctx context.Context, entries []eventlog.Entry) erro
 
 // maxKeptBuffer is how large a buffer may be that is kept for the next append.
 const maxKeptBuffer = 64 << 10
+
+// appendLines appends the entries' lines, behind a line that may have no end yet.
+func appendLines(dst []byte, open bool, entries []eventlog.Entry) []byte {
+	if open {
+		dst = append(dst, '\n')
+	}
+	for _, e := range entries {
+		dst = appendLine(dst, e)
+	}
+	return dst
+}
 
 func appendLine(dst []byte, e eventlog.Entry) []byte {
 	return append(append(dst, e.Line()...), '\n')

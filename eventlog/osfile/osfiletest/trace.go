@@ -261,6 +261,9 @@ func (p *tracer) record(name string, args []argument, result string, began int) 
 			kind = Link
 		}
 		p.sizes[to] = p.sizes[path]
+		if kind == Rename {
+			delete(p.sizes, path)
+		}
 		p.add(Op{Kind: kind, Path: path, To: to})
 	}
 	return nil
