@@ -98,12 +98,16 @@ func (r Ref) IsNone() bool { return !r.set }
 // ID is the id, "" for none.
 func (r Ref) ID() string { return r.id }
 
-// String is the id, or "null".
+// String is the id, or "null"; the JSON of one that is no text, and "(no id)" for
+// none.
 func (r Ref) String() string {
-	if !r.set {
-		return "null"
+	switch v := r.Value(); {
+	case v.Kind() == js.String:
+		return r.id
+	case v.Exists():
+		return v.JSON()
 	}
-	return r.id
+	return "(no id)"
 }
 
 // Value is the JSON value: a text, or null; what it was in the file where that is

@@ -36,6 +36,10 @@ func (c *cli) branchCommand() *cobra.Command {
 		if err := c.branchText(s, branch); err != nil {
 			return err
 		}
+		if s.path != "" {
+			c.out.line()
+		}
+		c.dialectNote(s)
 		c.reportDamage(s)
 		return nil
 	})

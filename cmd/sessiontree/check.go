@@ -155,7 +155,7 @@ func checkCompactions(tree *eventlog.Tree, index map[string]int, warn warnFunc) 
 		}
 		id := eventlog.At(e.ID())
 		if summary, _ := e.Get("summary").Str(); js.IsBlank(summary) {
-			warn(warnEmptySummary, id, "compaction %s has an empty summary: what it hides is lost to the model", e.ID())
+			warn(warnEmptySummary, id, "compaction %s has an empty summary: what it hides is lost to the model", idText(e.ID()))
 		}
 		first, _ := e.Get("firstKeptEntryId").Str()
 		if first == "" || e.Get("retainedTail").Truthy() {
@@ -164,10 +164,10 @@ func checkCompactions(tree *eventlog.Tree, index map[string]int, warn warnFunc) 
 		at, ok := index[first]
 		switch {
 		case first == e.ID():
-			warn(warnKeptOwn, id, "compaction %s names itself as its first kept entry: nothing before it is kept", e.ID())
+			warn(warnKeptOwn, id, "compaction %s names itself as its first kept entry: nothing before it is kept", idText(e.ID()))
 			continue
 		case !ok:
-			warn(warnKeptMissing, id, "compaction %s keeps from entry %s, which is not there: nothing before it is kept", e.ID(), first)
+			warn(warnKeptMissing, id, "compaction %s keeps from entry %s, which is not there: nothing before it is kept", idText(e.ID()), first)
 			continue
 		}
 		if below == nil {
@@ -181,7 +181,7 @@ func checkCompactions(tree *eventlog.Tree, index map[string]int, warn warnFunc) 
 		}
 		// Nodes are in depth first order: what is below a node stands right behind it.
 		if at > i || i >= at+below[at] {
-			warn(warnKeptElsewhere, id, "compaction %s keeps from entry %s, which is not on its path: nothing before it is kept", e.ID(), first)
+			warn(warnKeptElsewhere, id, "compaction %s keeps from entry %s, which is not on its path: nothing before it is kept", idText(e.ID()), first)
 		}
 	}
 }
@@ -221,9 +221,9 @@ func checkMessages(tree *eventlog.Tree, warn warnFunc) {
 		id := eventlog.At(e.ID())
 		switch role := m.Get("role"); {
 		case m.Kind() != js.Object:
-			warn(warnOddMessage, id, "a message of entry %s is %s, not an object", e.ID(), m.Kind().String())
+			warn(warnOddMessage, id, "a message of entry %s is %s, not an object", idText(e.ID()), m.Kind().String())
 		case role.Kind() != js.String:
-			warn(warnOddMessage, id, "the role of a message of entry %s is %s, not a text", e.ID(), role.Kind().String())
+			warn(warnOddMessage, id, "the role of a message of entry %s is %s, not a text", idText(e.ID()), role.Kind().String())
 		}
 	}
 	for i := range tree.Nodes {
@@ -266,9 +266,9 @@ func checkTools(ctx context.Context, s *eventlog.Session, tree *eventlog.Tree, w
 			call, ok := open[r.CallID]
 			if !ok {
 				if earlier, was := calledBefore[r.CallID]; was {
-					warn(warnSplitPair, at, "the result %s of tool call %s is in the context, but its call in entry %s is cut off by a compaction", e.ID(), r.CallID, earlier)
+					warn(warnSplitPair, at, "the result %s of tool call %s is in the context, but its call in entry %s is cut off by a compaction", idText(e.ID()), r.CallID, earlier)
 				} else {
-					warn(warnLoneResult, at, "the result %s answers tool call %s, which is not on the active branch", e.ID(), r.CallID)
+					warn(warnLoneResult, at, "the result %s answers tool call %s, which is not on the active branch", idText(e.ID()), r.CallID)
 				}
 				return
 			}
@@ -278,7 +278,7 @@ func checkTools(ctx context.Context, s *eventlog.Session, tree *eventlog.Tree, w
 				if by.Type() == eventlog.TypeCompaction {
 					what = "compaction"
 				}
-				warn(warnSplitPair, at, "%s %s stands between tool call %s in entry %s and its result %s", what, by.ID(), r.CallID, call.entry, e.ID())
+				warn(warnSplitPair, at, "%s %s stands between tool call %s in entry %s and its result %s", what, idText(by.ID()), r.CallID, call.entry, idText(e.ID()))
 			}
 			delete(open, r.CallID)
 			return

@@ -56,7 +56,7 @@ func (c *cli) contextCommand() *cobra.Command {
 			c.out.answerJSON(contextJSON(s, branch, seen))
 			return nil
 		}
-		c.contextText(seen)
+		c.contextText(s, seen)
 		c.reportDamage(s)
 		return nil
 	})
@@ -88,7 +88,7 @@ func contextJSON(s *source, branch []eventlog.Entry, seen eventlog.Context) js.V
 // of it, in each of its lines, so that no text can pass for another message.
 const roleWidth = 14
 
-func (c *cli) contextText(seen eventlog.Context) {
+func (c *cli) contextText(s *source, seen eventlog.Context) {
 	o := c.out
 	model, tools := "not set", "not set"
 	if m := seen.Model; m != nil {
@@ -97,12 +97,16 @@ func (c *cli) contextText(seen eventlog.Context) {
 	if seen.ActiveTools != nil {
 		tools = oneLine(toolNames(js.List(seen.ActiveTools...)))
 	}
-	for _, setting := range [][2]string{
+	settings := [][2]string{
 		{"model", model},
 		{"thinking", oneLine(text(seen.ThinkingLevel))},
 		{"tools", tools},
 		{"messages", grouped(float64(len(seen.Messages)))},
-	} {
+	}
+	if s.path != "" {
+		settings = append(settings, [2]string{"dialect", dialectText(s.meta)})
+	}
+	for _, setting := range settings {
 		o.line(o.paint(dim, padded(setting[0], roleWidth)+setting[1]))
 	}
 	width := 0

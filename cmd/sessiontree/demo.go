@@ -303,7 +303,7 @@ func (c *cli) demoText(s *source, d *demo) error {
 	c.treeText(a.tree, true, 0)
 
 	o.section("What the model sees now", "context")
-	c.contextText(a.context)
+	c.contextText(&source{}, a.context)
 
 	o.section("What it came to", "stats")
 	c.statsText(a.stats)

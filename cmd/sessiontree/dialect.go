@@ -39,3 +39,16 @@ func basis(m eventlog.Metadata) string {
 	}
 	return m.DialectBasis
 }
+
+// dialectText is by which rules a session is answered, and why, for people.
+func dialectText(m eventlog.Metadata) string {
+	return m.Dialect.String() + " (" + oneLine(basis(m)) + ")"
+}
+
+// dialectNote says of a file by which rules it was read: it does not say who wrote
+// it. A session in a database has its dialect for good.
+func (c *cli) dialectNote(s *source) {
+	if s.path != "" {
+		c.out.line(c.out.paint(dim, "dialect "+dialectText(s.meta)))
+	}
+}

@@ -47,7 +47,7 @@ func (c *cli) moveCommand() *cobra.Command {
 		case leaf.IsNone():
 			c.out.line(rootName)
 		default:
-			c.out.line(safe(leaf.ID()))
+			c.out.line(safe(idText(leaf.ID())))
 		}
 		return nil
 	})

@@ -199,7 +199,7 @@ func (c *cli) statsText(v *statsView) {
 	}
 	optionalRow("created", s.meta.CreatedAt)
 	optionalRow("folder", s.meta.CWD)
-	row("dialect", s.meta.Dialect.String()+" ("+oneLine(basis(s.meta))+")")
+	row("dialect", dialectText(s.meta))
 	optionalRow("forked from", s.meta.ParentSession.ID())
 	o.line()
 	row("entries", grouped(float64(v.entries)))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
 )
 
@@ -126,7 +127,10 @@ func padded(s string, width int) string {
 // maxID bounds how much of an id a line shows. Real ids have 8 or 36 characters.
 const maxID = 48
 
-func shownID(id string) string { return cut(safe(js.Prefix(id, 4*maxID)), maxID) }
+func shownID(id string) string { return cut(safe(js.Prefix(idText(id), 4*maxID)), maxID) }
+
+// idText is an id that may be no text in the file, or not be there at all.
+func idText(id string) string { return eventlog.At(id).String() }
 
 // lines gives a text's lines, safe, tabs as blanks; wrapped at width, between
 // words where possible, if width is not 0.

@@ -59,6 +59,7 @@ func (c *cli) treeCommand() *cobra.Command {
 			return nil
 		}
 		c.treeText(view, all, limit)
+		c.dialectNote(s)
 		c.reportDamage(s)
 		c.reportWarnings(s, view.warnings)
 		return nil
@@ -243,7 +244,7 @@ func (v *treeView) appendNode(dst []byte, i int, came eventlog.Ref) []byte {
 		target = e.Target().Value()
 	}
 	return js.AppendFields(append(dst, '{'),
-		field("id", js.Text(e.ID())),
+		field("id", orNull(eventlog.At(e.ID()).Value())),
 		field("parentId", e.Parent().Value()),
 		field("parent", parent),
 		field("depth", number(n.Depth)),
