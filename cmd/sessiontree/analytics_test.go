@@ -142,3 +142,22 @@ func TestQueryShowsThePageOfTheViews(t *testing.T) {
 		}
 	}
 }
+
+func TestExportParquet(t *testing.T) {
+	db := analyticsDatabase(t)
+	before := files(t, filepath.Dir(db))
+	dir := filepath.Join(t.TempDir(), "lake")
+	var said answer
+	for _, args := range [][]string{
+		{"export", "--parquet", dir}, {"export", "--parquet", dir}, {"export", "--parquet", dir, "--json"},
+		{"export", "--parquet", ""}, {"export", "--parquet", dir, "--all"}, {"export", "--parquet", dir, "story"}, {"export", "--parquet", db},
+	} {
+		a := ask(append(slices.Clone(args), "--db", db)...)
+		said.stdout += fmt.Sprintf("$ %s\n%s%s", strings.Join(args, " "), a.stdout, a.stderr)
+	}
+	said.stdout = strings.NewReplacer(db, "sessions.db", dir, "lake", `\`, "/").Replace(said.stdout)
+	golden(t, "analytics/export-parquet.txt", said)
+	if after := files(t, filepath.Dir(db)); after["sessions.db"] != before["sessions.db"] || len(after) != 1 {
+		t.Error("the database was changed")
+	}
+}

@@ -35,22 +35,40 @@ writes them. --as changes the form:
 A file that is there already is left alone if it holds the same, and is never
 overwritten by something else.
 
+--parquet DIR writes the database as Parquet files instead, for DuckDB, Spark,
+ClickHouse and their kin: the tables entries, messages, usage and tool_calls,
+partitioned by month (UTC) as Hive does, DIR/usage/month=2026-03/data.parquet.
+Responses and calls are in them once, as in "usage". A second run writes only the
+months in which anything is new or changed, and takes away those that have gone;
+one that is killed goes on where it was. DIR belongs to one database.
+
+  duckdb -c "SELECT model, sum(cost) FROM 'DIR/usage/*/*.parquet' GROUP BY model"
+
 --json, with --to:
 {
   "database": the file
   "files": [{"session", "file", "written" (false: it was there, the same), "error"
             ({"code", "message"}, or null)}]
+}
+--json, with --parquet:
+{
+  "database": the file
+  "files": [{"table", "month" (2026-03, or null where times cannot be read), "file",
+             "rows", "state" (written, unchanged or removed)}]
 }`
 
 func (c *cli) exportCommand() *cobra.Command {
 	x := &exportRun{cli: c}
 	var all bool
+	var parquet string
 	cmd := &cobra.Command{
-		Use:   "export SESSION|--all",
+		Use:   "export SESSION|--all|--parquet DIR",
 		Short: "Write sessions of the database as files",
 		Long:  exportLong,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case cmd.Flags().Changed("parquet"):
+				return checkParquet(cmd, parquet, args)
 			case all && len(args) > 0:
 				return errors.New("a session or --all, not both")
 			case all && x.to == "":
@@ -71,6 +89,9 @@ func (c *cli) exportCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.withDatabase(reads, func(d *database) error {
 				x.d = d
+				if parquet != "" {
+					return c.exportParquet(d, parquet)
+				}
 				if all {
 					return x.all()
 				}
@@ -81,6 +102,7 @@ func (c *cli) exportCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&all, "all", false, "every session")
 	flags.StringVar(&x.form, "as", exportForms[0], "the form: "+strings.Join(exportForms, ", "))
+	flags.StringVar(&parquet, "parquet", "", "write the whole database as Parquet files into this folder")
 	flags.StringVar(&x.to, "to", "", "the file or the folder to write (default stdout)")
 	return cmd
 }
