@@ -22,7 +22,7 @@ CREATE INDEX sessions_by_cwd ON sessions (cwd, key);
 -- moving the leaf is no entry it is an event leaf_moved without an id, whose n is
 -- the seq of the session's event before it, negative.
 CREATE TABLE events (
-    seq       INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq       INTEGER PRIMARY KEY, -- rises and is never used again: see Store.Delete
     session   INTEGER NOT NULL,
     n         INTEGER NOT NULL,
     id        TEXT,
@@ -142,7 +142,8 @@ CREATE TABLE damage (
 CREATE INDEX damage_by_source ON damage (source, offset);
 
 -- How far each projection has come. What it wrote and its position commit
--- together. A rebuild gives its rows a new build, so that who keeps answers in
+-- together; a position of -1 is that of the last event, whichever that is: who
+-- writes an event applies it in the same transaction. A rebuild gives its rows a new build, so that who keeps answers in
 -- memory sees that they may be others.
 CREATE TABLE checkpoints (
     projection TEXT PRIMARY KEY,
@@ -415,7 +416,8 @@ CREATE VIEW v_ancestors AS
 -- nothing that the sqlite3 shell lacks.
 
 CREATE VIEW v_freshness AS
-    SELECT projection AS view, version, position, last.seq AS last_event, max(last.seq - position, 0) AS lag
+    SELECT projection AS view, version, iif(position < 0, last.seq, position) AS position, last.seq AS last_event,
+        iif(position < 0, 0, max(last.seq - position, 0)) AS lag
     FROM checkpoints, (SELECT coalesce(max(seq), 0) AS seq FROM events) last;
 
 CREATE VIEW v_sessions AS

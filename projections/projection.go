@@ -65,12 +65,31 @@ type Depends interface {
 type Checkpoint struct {
 	Version  int
 	Position int64 // seq of the last event that was applied
+	// Lockstep says that whoever writes an event applies it too, in the same
+	// transaction: the position is that of the last event without being written each
+	// time, which would cost every append a page.
+	Lockstep bool
 }
 
 // ReadCheckpoint is a projection's checkpoint; the zero one if it has none.
 func ReadCheckpoint(ctx context.Context, tx *Tx, name string) (c Checkpoint, err error) {
-	_, err = tx.Row(ctx, "SELECT version, position FROM checkpoints WHERE projection = ?", []any{name}, &c.Version, &c.Position)
+	_, err = tx.Row(ctx, `SELECT version, CASE WHEN position < 0 THEN (SELECT coalesce(max(seq), 0) FROM events) ELSE position END, position < 0
+		FROM checkpoints WHERE projection = ?`, []any{name}, &c.Version, &c.Position, &c.Lockstep)
 	return c, err
+}
+
+// EnterLockstep notes that a projection holds the whole log, and that from here on
+// whoever writes events applies them.
+func EnterLockstep(ctx context.Context, tx *Tx, p Projection) error {
+	_, err := tx.Exec(ctx, "UPDATE checkpoints SET position = -1 WHERE projection = ?", p.Name())
+	return err
+}
+
+// LeaveLockstep is called in a transaction before events are written that are not
+// applied.
+func LeaveLockstep(ctx context.Context, tx *Tx, p Projection) error {
+	_, err := tx.Exec(ctx, "UPDATE checkpoints SET position = (SELECT coalesce(max(seq), 0) FROM events) WHERE projection = ? AND position < 0", p.Name())
+	return err
 }
 
 // WriteCheckpoint moves a projection's checkpoint.

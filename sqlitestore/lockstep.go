@@ -167,14 +167,13 @@ func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
 		return err
 	}
 	if s.lockstep.off = c.Version > s.branch.Version() || !s.lockstep.writersApply(); s.lockstep.off {
-		return nil
+		return projections.LeaveLockstep(ctx, tx, s.branch)
 	}
-	last, err := projections.LastEvent(ctx, tx)
-	if err != nil {
-		return err
-	}
-	if c.Version != s.branch.Version() || c.Position != last {
+	if c.Version != s.branch.Version() || !c.Lockstep {
 		if err := s.applyAll(ctx, tx); err != nil {
+			return err
+		}
+		if err := projections.EnterLockstep(ctx, tx, s.branch); err != nil {
 			return err
 		}
 	}

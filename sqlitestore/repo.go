@@ -76,6 +76,10 @@ func (s *Store) insertSessionEvent(ctx context.Context, tx *projections.Tx, sess
 	if err != nil {
 		return err
 	}
+	return s.applySessionEvent(ctx, tx, seq, session, typ)
+}
+
+func (s *Store) applySessionEvent(ctx context.Context, tx *projections.Tx, seq, session int64, typ string) error {
 	if s.lockstep.off {
 		return nil
 	}
@@ -185,6 +189,12 @@ func (s *Store) Delete(ctx context.Context, m eventlog.Metadata) error {
 		if err := s.fence(ctx, tx, key, m.ID, nil); err != nil {
 			return err
 		}
+		// Views and feeds go by seqs, so none may come a second time: the event of the
+		// end gets one behind all that ever were, before these go.
+		last, err := projections.LastEvent(ctx, tx)
+		if err != nil {
+			return err
+		}
 		now := s.o.Source.Time()
 		for _, step := range []struct {
 			query string
@@ -206,7 +216,12 @@ func (s *Store) Delete(ctx context.Context, m eventlog.Metadata) error {
 		if err := deleteSources(ctx, tx, key); err != nil {
 			return err
 		}
-		return s.insertSessionEvent(ctx, tx, key, projections.SessionDeleted, now, js.Fields(js.Member{Key: "id", Value: js.Text(m.ID)}).JSON())
+		payload := js.Fields(js.Member{Key: "id", Value: js.Text(m.ID)}).JSON()
+		_, err = tx.Exec(ctx, "INSERT INTO events (seq, session, n, type, timestamp, payload) VALUES (?, ?, 0, ?, ?, ?)", last+1, key, projections.SessionDeleted, now, payload)
+		if err != nil {
+			return err
+		}
+		return s.applySessionEvent(ctx, tx, last+1, key, projections.SessionDeleted)
 	})
 }
 
@@ -251,7 +266,7 @@ func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64)
 	if _, err := tx.Row(ctx, "SELECT max(seq) FROM events", nil, &base); err != nil {
 		return err
 	}
-	// AUTOINCREMENT gives the copies base+1, base+2, … in the order of n.
+	// SQLite gives the copies base+1, base+2, … in the order of n.
 	_, err := tx.Exec(ctx, `INSERT INTO events (session, n, id, parent, type, timestamp, hash, payload)
 		SELECT ?, n, id, parent, type, timestamp, hash, payload FROM events WHERE session = ? AND n > 0 ORDER BY n`, to, from)
 	if err != nil {

@@ -64,6 +64,9 @@ func (s *Storage) observe(ctx context.Context, tx *projections.Tx) (st state, er
 	if dialect != s.Dialect().String() {
 		return st, s.corrected()
 	}
+	if st.position < 0 { // in lockstep
+		st.position = st.last
+	}
 	if leaf.Valid {
 		st.head.Leaf = eventlog.At(leaf.String)
 	}

@@ -118,17 +118,6 @@ func (s *Storage) Close() error {
 	return nil
 }
 
-// settle moves the checkpoint of the branch views, which every write of this
-// transaction kept current.
-func (s *Store) settle(ctx context.Context, tx *projections.Tx) error {
-	if s.lockstep.off {
-		return nil
-	}
-	_, err := tx.Exec(ctx, `UPDATE checkpoints SET position = last.seq FROM (SELECT seq FROM events ORDER BY seq DESC LIMIT 1) last
-		WHERE projection = ? AND position <> last.seq`, s.branch.Name())
-	return err
-}
-
 // view is a session inside a write transaction: an [eventlog.View].
 type view struct {
 	*logView

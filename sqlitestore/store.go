@@ -67,7 +67,7 @@ func (s *Store) start(ctx context.Context) error {
 	if s.writer, err = newWriter(ctx, s.db, s.o); err != nil {
 		return err
 	}
-	s.writer.bringUp, s.writer.settle = s.bringUp, s.settle
+	s.writer.bringUp = s.bringUp
 	if err := s.mend(ctx); err != nil && !s.noteBranch(ctx, err) {
 		return err
 	}

@@ -25,9 +25,9 @@ type writer struct {
 	conn *sqlx.Conn
 	tx   *projections.Tx
 
-	// What a transaction does for all of its requests that need the branch views:
-	// before the first of them, and behind the last.
-	bringUp, settle func(ctx context.Context, tx *projections.Tx) error
+	// bringUp is what a transaction does for all of its requests that need the branch
+	// views, before the first of them.
+	bringUp func(ctx context.Context, tx *projections.Tx) error
 
 	tips  tips
 	begun bool // tips are those of this transaction
@@ -284,13 +284,7 @@ func (w *writer) run(group []*request, apart bool) error {
 			return err
 		}
 	}
-	if err := w.tips.write(ctx, w.tx); err != nil {
-		return err
-	}
-	if !views {
-		return nil
-	}
-	return w.settle(ctx, w.tx)
+	return w.tips.write(ctx, w.tx)
 }
 
 // prepareTips gives a request that appends what the ones before it knew, and drops
