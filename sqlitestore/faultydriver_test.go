@@ -3,6 +3,7 @@ package sqlitestore_test
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -15,7 +16,10 @@ type faults struct {
 	after  bool // it is carried out all the same
 	err    error
 	done   int
-	failed []string // the statements that failed
+	// cancels says that nothing fails: the context of the operation under way ends.
+	cancels bool
+	cancel  context.CancelFunc
+	failed  []string // the statements that failed
 }
 
 // start makes the at-th statement from now on fail; 0 ends that.
@@ -36,7 +40,27 @@ func (f *faults) fails(query string) bool {
 		return false
 	}
 	f.failed = append(f.failed, query)
-	return true
+	if f.cancels {
+		f.cancel()
+	}
+	return !f.cancels
+}
+
+// during runs an operation while its at-th statement fails, and gives the statements
+// that did.
+func (f *faults) during(at int, op func(ctx context.Context) error) (hit []string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.mu.Lock()
+	f.cancel = cancel
+	f.mu.Unlock()
+	f.start(at)
+	err = op(ctx)
+	f.mu.Lock()
+	hit = slices.Clone(f.failed)
+	f.mu.Unlock()
+	f.start(0)
+	return hit, err
 }
 
 // statement carries a statement out, or not, and fails or not.

@@ -176,7 +176,7 @@ func step(at, stride int) int {
 	return stride
 }
 
-func failStatements(t *testing.T, f *faults, op func(context.Context, *sqlitestore.Store, *eventlog.Session, int) error, name string, stride int) {
+func failStatements(t *testing.T, f *faults, op func(context.Context, *sqlitestore.Store, *eventlog.Session, int) error, name string, stride int) (failures int) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	s, err := sqlitestore.OpenWith(ctx, path, sqlitestore.Options{Synchronous: sqlitestore.Normal, BusyTimeout: 20 * time.Millisecond}, f.connector)
 	require.NoError(t, err)
@@ -184,7 +184,6 @@ func failStatements(t *testing.T, f *faults, op func(context.Context, *sqlitesto
 	tree, err := s.Create(ctx, eventlog.CreateOptions{ID: "s"})
 	require.NoError(t, err)
 	require.NoError(t, appendTo(tree, "first"))
-	failures := 0
 	for at, n := 1, 0; ; at, n = at+step(at, stride), n+1 {
 		require.Less(t, at, 40_000)
 		victim, err := s.Create(ctx, eventlog.CreateOptions{ID: "victim"})
@@ -194,16 +193,11 @@ func failStatements(t *testing.T, f *faults, op func(context.Context, *sqlitesto
 			require.ErrorIs(t, err, eventlog.ErrAlreadyExists) // the deletion failed
 		}
 		before := logsOf(t, s)
-		f.start(at)
-		err = op(ctx, s, tree, n)
-		hit := slices.Clone(f.failed)
-		f.start(0)
+		hit, err := f.during(at, func(ctx context.Context) error { return op(ctx, s, tree, n) })
 		if err != nil {
 			failures++
-			var typed *eventlog.Error
-			require.ErrorAs(t, err, &typed, "%v", hit)
-			require.Contains(t, []eventlog.Code{eventlog.StorageFailed, eventlog.Busy}, typed.Code, "%v: %v", hit, err)
 			require.NotEmpty(t, hit, "%v", err)
+			f.requireTold(t, err, hit)
 		}
 		after := logsOf(t, s)
 		committed := f.after && slices.Contains(hit, "COMMIT")
@@ -234,7 +228,36 @@ func failStatements(t *testing.T, f *faults, op func(context.Context, *sqlitesto
 	problems, err := s.Verify(ctx)
 	require.NoError(t, err)
 	require.Empty(t, problems)
-	if name != "a list" { // which has another way when the catalog fails
+	if name != "a list" && !f.cancels { // a list has another way when the catalog fails
 		require.Positive(t, failures)
 	}
+	return failures
+}
+
+// requireTold holds what an operation failed with against what happened to it.
+func (f *faults) requireTold(t *testing.T, err error, hit []string) {
+	t.Helper()
+	if f.cancels {
+		require.ErrorIs(t, err, context.Canceled, "%v", hit)
+		return
+	}
+	var typed *eventlog.Error
+	require.ErrorAs(t, err, &typed, "%v", hit)
+	require.Contains(t, []eventlog.Code{eventlog.StorageFailed, eventlog.Busy}, typed.Code, "%v: %v", hit, err)
+}
+
+// TestReport_O2_F11_ACancelledStatementChangesNothing ends the caller's context at
+// each statement of an operation. (A write whose turn has come is carried out.)
+func TestReport_O2_F11_ACancelledStatementChangesNothing(t *testing.T) {
+	stride := 23
+	if long {
+		stride = 1
+	}
+	ops, failures := faultOps(t.TempDir()), 0
+	for _, name := range slices.Sorted(maps.Keys(ops)) {
+		t.Run(name, func(t *testing.T) {
+			failures += failStatements(t, &faults{cancels: true}, ops[name], name, stride)
+		})
+	}
+	require.Positive(t, failures)
 }

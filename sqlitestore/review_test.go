@@ -6,8 +6,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,6 +82,44 @@ func TestAPanicOfTheHostStopsNobodyElse(t *testing.T) {
 	defer cancel()
 	_, err = tree.AppendMessage(soon, benchMessage(1))
 	require.NoError(t, err)
+}
+
+// A panic on the way to the disk, of the host's log, is an error of those that are
+// written then, and of nobody else.
+func TestAPanicOfTheHostsLogStopsNobody(t *testing.T) {
+	loud := &panickyLog{}
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal, MaxWALBytes: 1 << 20, Logger: slog.New(loud)})
+	tree, err := s.Create(ctx, eventlog.CreateOptions{ID: "s"})
+	require.NoError(t, err)
+	loud.panics.Store(true)
+	for n := 0; err == nil; n++ { // until the write-ahead log is worth a warning
+		require.Less(t, n, 1000)
+		_, err = tree.Append(ctx, user(strings.Repeat("long ", 10_000)))
+	}
+	require.ErrorIs(t, err, eventlog.ErrStorage)
+	require.ErrorContains(t, err, "no log today")
+	loud.panics.Store(false)
+	before, err := tree.Head(ctx)
+	require.NoError(t, err)
+	_, err = tree.Append(ctx, user("and on"))
+	require.NoError(t, err)
+	after, err := tree.Head(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before.N+1, after.N)
+}
+
+// panickyLog is a log handler.
+type panickyLog struct{ panics atomic.Bool }
+
+func (l *panickyLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l *panickyLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *panickyLog) WithGroup(string) slog.Handler            { return l }
+func (l *panickyLog) Handle(context.Context, slog.Record) error {
+	if l.panics.Load() {
+		panic("no log today")
+	}
+	return nil
 }
 
 // An append that brings the parent an island waited for makes the session one

@@ -230,7 +230,16 @@ func (w *writer) commit(group []*request) {
 // transact runs the group in one transaction; on an error nothing was written.
 // A caller's cancellation does not reach the statements: a transaction is short,
 // and is finished or undone as a whole.
-func (w *writer) transact(group []*request, apart bool) error {
+func (w *writer) transact(group []*request, apart bool) (err error) {
+	// A panic that is no caller's own, of a view say, must not stop the gate for
+	// everybody, nor the goroutine that happens to commit.
+	defer func() {
+		if p := recover(); p != nil {
+			w.tips.forget()
+			w.rollback()
+			err = eventlog.Errorf(eventlog.StorageFailed, "cannot write to %s: panic: %v", w.db.path, p)
+		}
+	}()
 	// SQLite does not notice that its file was deleted or replaced, and would
 	// write into what nobody finds again.
 	if err := w.db.checkFile(); err != nil {
