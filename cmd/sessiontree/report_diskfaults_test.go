@@ -78,3 +78,73 @@ func TestReport_G2_F6_O2_ADiskThatFailsIsTold(t *testing.T) {
 		require.Positive(t, failed[call], call)
 	}
 }
+
+// TestReport_G2_H2_O2_AnImportFromADiskThatFailsIsTold does the same to an import:
+// each file comes in as a whole or not at all, the exit code says if one did not, and
+// the next import takes the rest.
+func TestReport_G2_H2_O2_AnImportFromADiskThatFailsIsTold(t *testing.T) {
+	if err := osfiletest.CanTrace(); err != nil {
+		t.Skip("system calls cannot be made to fail here: ", err)
+	}
+	bin := built(t)
+	const sessions, entries = 4, 60
+	folder := t.TempDir()
+	for i := range sessions {
+		text := fmt.Sprintf(`{"type":"session","version":3,"id":"s%d","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/p"}`+"\n", i)
+		parent := "null"
+		for n := range entries {
+			text += fmt.Sprintf(`{"type":"message","id":"m%d","parentId":%s,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":"%s"}}`+"\n", n, parent, strings.Repeat("x", 1000))
+			parent = fmt.Sprintf(`"m%d"`, n)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("s%d.jsonl", i)), []byte(text), 0o600))
+	}
+	failed := map[string]int{}
+	for fault, calls := range map[string]int{"read:error=EIO": 24, "pread64:error=EIO": 24, "pwrite64:error=ENOSPC": 90, "fsync:error=EIO": 8, "openat:error=EMFILE": 24, "newfstatat:error=EIO": 24} {
+		stride, ways := calls/3, []string{"+"}
+		if long {
+			calls, stride, ways = 2*calls, 1, []string{"", "+"}
+		}
+		for at := 1; at <= calls; at += stride {
+			for _, on := range ways {
+				call, _, _ := strings.Cut(fault, ":")
+				what := fmt.Sprintf("%s:when=%d%s", fault, at, on)
+				path := filepath.Join(t.TempDir(), "sessions.db")
+				require.Equal(t, exitOK, ask("create", "--id", "first", "--db", path).code)
+				cmd := exec.Command("strace", "-f", "-qq", "-o", os.DevNull, "-e", "trace="+call, "-e", "inject="+what, bin, "import", folder, "--json", "--db", path)
+				var stderr strings.Builder
+				cmd.Stderr = &stderr
+				stdout, err := cmd.Output()
+				code := cmd.ProcessState.ExitCode()
+				switch {
+				case code == 127 || strings.Contains(stderr.String(), "runtime:") || strings.HasPrefix(stderr.String(), "strace:"):
+					continue // the program was not let in: nothing began
+				case code == exitOK:
+					require.NoError(t, err)
+				default:
+					require.Equal(t, exitFailed, code, "%s: %s%s", what, &stderr, stdout)
+					failed[call]++
+				}
+				whole := 0
+				for i := range sessions {
+					switch n := strings.Count(ask("export", fmt.Sprintf("s%d", i), "--db", path).stdout, "\n"); n {
+					case entries + 1:
+						whole++
+					default:
+						require.Zero(t, n, "%s: a file by half", what)
+					}
+				}
+				if code == exitOK {
+					require.Equal(t, sessions, whole, what)
+				}
+				a := ask("import", folder, "--db", path)
+				require.Equal(t, exitOK, a.code, "%s: %s", what, a.stderr)
+				require.Equal(t, exitOK, ask("import", "--verify", folder, "--db", path).code, what)
+				require.Equal(t, exitOK, ask("verify", "--db", path).code, what)
+			}
+		}
+	}
+	t.Logf("failed: %v", failed)
+	for _, call := range []string{"read", "pwrite64", "fsync"} {
+		require.Positive(t, failed[call], call)
+	}
+}
