@@ -3,7 +3,10 @@ package bench
 import "slices"
 
 // Target is what a figure should be at the most. The targets come from
-// experiments with bare SQL and from measurements of other stores.
+// experiments with bare SQL and from measurements of other stores, on a machine
+// with two cores on which an entry is scanned in 0.85 µs. Where a time has both, one
+// of them will do: a slower machine needs more time, its limit too, and the ratio
+// is that of the time to the limit where it was set.
 type Target struct {
 	// Ratio is at the most so many times the limit, or 0.
 	Ratio float64 `json:"ratio,omitempty"`
@@ -16,8 +19,11 @@ type Target struct {
 }
 
 func (t *Target) met(r *Row) bool {
-	if t.Ratio != 0 {
-		return r.Ratio != nil && r.Ratio.Median <= t.Ratio
+	if t.Ratio != 0 && r.Ratio != nil && r.Ratio.Median <= t.Ratio {
+		return true
+	}
+	if t.Value == 0 {
+		return false
 	}
 	value := r.Value.Median
 	if t.P99 {
@@ -45,19 +51,20 @@ var targets = []struct {
 	{operation: "append-at", backend: "sqlite", Target: Target{Ratio: 1.6}},
 	{operation: "append-at-bytes", backend: "sqlite", shapes: []string{"chain"}, Target: Target{Value: 1500}},
 	{operation: "move", backend: "sqlite", Target: Target{Ratio: 1.5}},
-	{operation: "branch", backend: "sqlite", shapes: []string{"comb"}, sizes: [2]int{10_000, 0}, Target: Target{Value: 2500}},
+	{operation: "branch", backend: "sqlite", shapes: []string{"comb"}, sizes: [2]int{10_000, 0}, Target: Target{Value: 2500, Ratio: 2500.0 / 870}},
 	{operation: "branch", backend: "sqlite", shapes: []string{"chain", "realistic"}, sizes: [2]int{10_000, 0}, Target: Target{Ratio: 1.5}},
-	{operation: "context", backend: "sqlite", shapes: []string{"chain"}, sizes: [2]int{1_000, 1_000}, Target: Target{Value: 1e6, Total: true}},
-	{operation: "context", backend: "sqlite", shapes: []string{"compacted"}, sizes: [2]int{100_000, 100_000}, Target: Target{Value: 15e6, Total: true}},
+	{operation: "context", backend: "sqlite", shapes: []string{"chain"}, sizes: [2]int{1_000, 1_000}, Target: Target{Value: 1e6, Total: true, Ratio: 1 / 0.4}},
+	{operation: "context", backend: "sqlite", shapes: []string{"compacted"}, sizes: [2]int{100_000, 100_000}, Target: Target{Value: 15e6, Total: true, Ratio: 15.0 / 8}},
 	{operation: "context-again", backend: "sqlite", sizes: [2]int{1_000, 0}, Target: Target{Value: 300}},
 	{operation: "context-after-append", backend: "sqlite", sizes: [2]int{1_000, 0}, Target: Target{Value: 300}},
-	{operation: "fresh-process", backend: "sqlite", shapes: []string{"compacted"}, sizes: [2]int{100_000, 100_000}, Target: Target{Value: 40e6}},
+	{operation: "fresh-process", backend: "sqlite", shapes: []string{"compacted"}, sizes: [2]int{100_000, 100_000}, Target: Target{Value: 40e6, Ratio: 40.0 / 10}},
 	{operation: "comb-level", backend: "sqlite", Target: Target{Ratio: 1.3}},
-	{operation: "fork-whole", backend: "sqlite", sizes: [2]int{100_000, 100_000}, Target: Target{Value: 1.2e9, Total: true}},
+	{operation: "fork-whole", backend: "sqlite", sizes: [2]int{100_000, 100_000}, Target: Target{Value: 1.2e9, Total: true, Ratio: 1.2 / 0.5}},
 	{operation: "list", backend: "sqlite", sizes: [2]int{10_000, 10_000}, Target: Target{Value: 60e6}},
 	{operation: "list-page", backend: "sqlite", sizes: [2]int{10_000, 10_000}, Target: Target{Value: 5e6}},
-	{operation: "create", backend: "sqlite", Target: Target{Value: 500e3}},
-	{operation: "disk", backend: "sqlite", shapes: []string{"chain", "comb"}, Target: Target{Value: 780}},
+	{operation: "create", backend: "sqlite", Target: Target{Value: 500e3, Ratio: 0.5 / 0.2}},
+	// 780 bytes for entries of 480; those of our plain shapes have 549.
+	{operation: "disk", backend: "sqlite", shapes: []string{"chain", "comb", "compacted", "walk"}, sizes: [2]int{10_000, 0}, Target: Target{Value: 780 + 549 - 480}},
 	{operation: "disk-branch-set", backend: "sqlite", shapes: []string{"chain", "comb", "realistic"}, Target: Target{Value: 60}},
 	{operation: "stream-memory", backend: "sqlite", sizes: [2]int{100_000, 100_000}, Target: Target{Value: 60 << 20}},
 	{operation: "context-during-build", backend: "sqlite", Target: Target{Value: 5e6, P99: true}},

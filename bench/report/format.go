@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/sessiontree/sessiontree/bench"
 )
@@ -75,17 +76,23 @@ func size(n int) string {
 // target writes what a figure should be.
 func target(r bench.Row) string {
 	t := r.Target
-	switch {
-	case t == nil:
+	if t == nil {
 		return ""
-	case t.Ratio != 0:
-		return "≤ " + digits(t.Ratio) + "×"
-	case t.P99:
-		return "p99 ≤ " + Quantity(t.Value, r.Unit)
-	case t.Total:
-		return "≤ " + duration(t.Value) + " in all"
 	}
-	return "≤ " + Quantity(t.Value, r.Unit)
+	var most []string
+	switch {
+	case t.Value == 0:
+	case t.P99:
+		most = append(most, "p99 ≤ "+Quantity(t.Value, r.Unit))
+	case t.Total:
+		most = append(most, "≤ "+duration(t.Value)+" in all")
+	default:
+		most = append(most, "≤ "+Quantity(t.Value, r.Unit))
+	}
+	if t.Ratio != 0 {
+		most = append(most, "≤ "+digits(t.Ratio)+"×")
+	}
+	return strings.Join(most, " or ")
 }
 
 // verdict says whether the target is met.

@@ -2,7 +2,7 @@
 // seed always give the same entries, byte for byte (realistic: on one architecture).
 //
 // All shapes but realistic hold user and assistant messages by turns, with
-// texts of 256 bytes, about 480 bytes of JSON each. Where a shape goes back it
+// texts of 256 bytes, about 550 bytes of JSON each. Where a shape goes back it
 // does so with a parent and no leaf entry; realistic moves the leaf, as a host
 // does.
 package shape

@@ -26,7 +26,7 @@ func TestBenchPrintsFiguresBesideTargets(t *testing.T) {
 	for _, want := range []string{"times the limit", "branch", "disk-branch-set", "/entry", "memory", "targets met"} {
 		assert.Contains(t, a.stdout, want)
 	}
-	assert.Regexp(t, `(?m)^disk +sqlite +chain +200 .* ≤ 780 B/entry +(met|MISSED)`, a.stdout)
+	assert.Regexp(t, `(?m)^disk-branch-set +sqlite +chain +200 .* ≤ 60.0 B/entry +(met|MISSED)`, a.stdout)
 	checkSafe(t, "bench", a)
 }
 
