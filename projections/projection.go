@@ -159,7 +159,7 @@ const (
 	BranchSlice = 2000
 	// sliceEvents is the same for the asynchronous views, behind which nobody
 	// waits: an append waits for one slice at most.
-	sliceEvents = 500
+	sliceEvents = 250
 )
 
 // IsBehind says whether there are events that a projection has not applied, or

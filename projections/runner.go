@@ -30,6 +30,9 @@ const (
 	// not depend on either: see CatchUp.
 	linger   = 20 * time.Millisecond
 	patience = time.Second
+	// yield is how many times as long as a slice took a view leaves the gate to
+	// others, while they append.
+	yield = 6
 	// A view that failed tries again, later each time: a full disk may be emptied.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
@@ -97,7 +100,7 @@ func (r *Runner) Close(ctx context.Context) {
 func (r *Runner) follow(ctx context.Context, v *view) {
 	retry := firstRetry
 	for ctx.Err() == nil {
-		appended := r.host.Appended()
+		appended, begin := r.host.Appended(), time.Now()
 		more, err := r.slice(ctx, v)
 		switch {
 		case ctx.Err() != nil:
@@ -108,6 +111,11 @@ func (r *Runner) follow(ctx context.Context, v *view) {
 			retry = min(2*retry, lastRetry)
 			continue
 		case more:
+			select {
+			case <-appended:
+				sleep(ctx, yield*time.Since(begin), nil)
+			default:
+			}
 			continue
 		}
 		retry = firstRetry
