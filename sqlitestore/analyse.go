@@ -24,6 +24,9 @@ const grace = 300 * time.Millisecond
 func (s *Store) analyse(ctx context.Context, f func(tx *projections.Tx) error, views ...string) error {
 	for _, view := range views {
 		err := s.views.CatchUp(ctx, view)
+		if err != nil && s.writer != nil && ctx.Err() == nil && s.catchUp(ctx) == nil { // it may wait for the branch views
+			err = s.views.CatchUp(ctx, view)
+		}
 		switch {
 		case err == nil:
 			continue

@@ -37,3 +37,9 @@ func OpenWith(ctx context.Context, path string, o Options, wrap func(driver.Conn
 	defer func() { wrapConnector = plain }()
 	return Open(ctx, path, o)
 }
+
+// SetOpenPatience sets how many events Open applies to the branch views.
+func SetOpenPatience(n int64) (before int64) {
+	before, openPatience = openPatience, n
+	return before
+}

@@ -16,6 +16,7 @@ type faults struct {
 	after  bool // it is carried out all the same
 	err    error
 	done   int
+	only   func(query string) bool // which statements count; nil: all
 	// cancels says that nothing fails: the context of the operation under way ends.
 	cancels bool
 	cancel  context.CancelFunc
@@ -35,6 +36,9 @@ func (f *faults) start(at int) {
 func (f *faults) fails(query string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.only != nil && !f.only(query) {
+		return false
+	}
 	f.done++
 	if f.at == 0 || f.done < f.at || f.done > f.at && !f.sticky {
 		return false

@@ -25,11 +25,13 @@ type lockstep struct {
 	// who holds the write gate reads or writes it.
 	off bool
 
-	mu     sync.Mutex
-	hold   hold // by tests
-	failed error
-	pause  time.Duration
-	until  time.Time // when it is tried again
+	mu   sync.Mutex
+	hold hold // by tests
+	// building says that the branch set is made in the background: see [openPatience].
+	building bool
+	failed   error
+	pause    time.Duration
+	until    time.Time // when it is tried again
 }
 
 // hold keeps the branch set from being applied.
@@ -93,7 +95,7 @@ func (l *lockstep) mayApply() bool {
 // writersApply is mayApply for a writer.
 func (l *lockstep) writersApply() bool {
 	l.mu.Lock()
-	held := l.hold != holdNothing
+	held := l.hold != holdNothing || l.building
 	l.mu.Unlock()
 	return !held && l.mayApply()
 }

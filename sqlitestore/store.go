@@ -18,6 +18,7 @@ type Store struct {
 	readers  chan *projections.Tx
 	branch   projections.Branch
 	lockstep lockstep // of the branch set with the log
+	builder  builder
 	cache    *branchCache
 	views    *projections.Runner // the asynchronous ones
 	news     beacon              // shines when this process appends
@@ -71,7 +72,7 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.mend(ctx); err != nil && !s.noteBranch(ctx, err) {
 		return err
 	}
-	if err := s.catchUp(ctx); err != nil && !s.noteBranch(ctx, err) {
+	if err := s.bringUpBranch(ctx); err != nil && !s.noteBranch(ctx, err) {
 		return err
 	}
 	s.views.Start()
@@ -243,6 +244,7 @@ func (s *Store) Close(ctx context.Context) error {
 		return nil
 	}
 	s.dropCopy(ctx)
+	s.stopBuilding()
 	if s.writer != nil {
 		s.views.Close(ctx)
 		s.writer.close()
