@@ -274,7 +274,7 @@ CREATE TABLE usage (
 ) STRICT;
 CREATE INDEX usage_by_identity ON usage (identity);
 CREATE INDEX usage_by_session ON usage (session, live, n);
-CREATE INDEX usage_by_time ON usage (at) WHERE counted > 0;
+CREATE INDEX usage_by_time ON usage (at);
 
 -- The sums of the rows that count: by all that is asked for, by time alone, and
 -- without the time, each as small as its questions allow.
@@ -341,7 +341,7 @@ CREATE TABLE tool_calls (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tool_calls_by_id ON tool_calls (session, call_id);
 CREATE INDEX tool_calls_by_tool ON tool_calls (session, tool, seq);
-CREATE INDEX tool_calls_by_time ON tool_calls (at) WHERE counted = 1;
+CREATE INDEX tool_calls_by_time ON tool_calls (at);
 
 -- A turn: a message of the user with what its session got until the next. It
 -- counts if its first response does.
@@ -359,7 +359,7 @@ CREATE TABLE turns (
 CREATE INDEX turns_by_session ON turns (session, seq);
 CREATE INDEX turns_by_first ON turns (first) WHERE first IS NOT NULL;
 CREATE INDEX turns_by_length ON turns (millis) WHERE counted = 1;
-CREATE INDEX turns_by_time ON turns (at) WHERE counted = 1;
+CREATE INDEX turns_by_time ON turns (at);
 
 CREATE TABLE compactions (
     seq           INTEGER PRIMARY KEY,
@@ -413,7 +413,8 @@ CREATE VIEW v_ancestors AS
         AND a.session = s.session AND a.n BETWEEN s.first AND s.first + (way.value ->> 1) - s.start;
 
 -- The views for whoever asks in SQL: query/VIEWS.md has their columns. They call
--- nothing that the sqlite3 shell lacks.
+-- nothing that the sqlite3 shell lacks. Where an entry's id is a query of its own, a sum
+-- that does not ask for it reads nothing of the log.
 
 CREATE VIEW v_freshness AS
     SELECT projection AS view, version, iif(position < 0, last.seq, position) AS position, last.seq AS last_event,
@@ -481,12 +482,12 @@ CREATE VIEW v_branches AS
     LEFT JOIN events f ON f.session = g.session AND f.n = g.from_n;
 
 CREATE VIEW v_usage AS
-    SELECT s.id AS session, u.n, e.id AS entry, u.at, CASE WHEN u.at > 0 THEN datetime(u.at / 1000, 'unixepoch') END AS time_utc, s.cwd,
+    SELECT s.id AS session, u.n, (SELECT id FROM events WHERE seq = u.seq) AS entry, u.at, CASE WHEN u.at > 0 THEN datetime(u.at / 1000, 'unixepoch') END AS time_utc, s.cwd,
         CASE u.kind WHEN 1 THEN 'assistant' WHEN 2 THEN 'compaction' WHEN 3 THEN 'branch_summary' WHEN 4 THEN 'usage' ELSE 'tool_result' END AS kind,
         CASE WHEN u.kind = 2 THEN 'compaction' WHEN u.kind = 3 THEN 'branch_summary' WHEN u.counted = 1 THEN 'live' ELSE 'abandoned' END AS class,
         m.provider, m.model, u.input, u.output, u.cache_read, u.cache_write,
         u.input + u.output + u.cache_read + u.cache_write AS tokens, u.cost / 1e9 AS cost
-    FROM usage u JOIN sessions s ON s.key = u.session JOIN events e ON e.seq = u.seq JOIN models m ON m.key = u.model
+    FROM usage u JOIN sessions s ON s.key = u.session LEFT JOIN models m ON m.key = u.model
     WHERE u.counted > 0;
 
 CREATE VIEW v_usage_daily AS
@@ -497,22 +498,22 @@ CREATE VIEW v_usage_daily AS
     FROM usage_rollup r JOIN models m ON m.key = r.model GROUP BY 1, 2, 3, 4;
 
 CREATE VIEW v_tool_calls AS
-    SELECT s.id AS session, e.n, e.id AS entry, c.call_id AS call, t.name AS tool, c.at,
+    SELECT s.id AS session, (SELECT n FROM events WHERE seq = c.seq) AS n, (SELECT id FROM events WHERE seq = c.seq) AS entry, c.call_id AS call, t.name AS tool, c.at,
         CASE WHEN c.at > 0 THEN datetime(c.at / 1000, 'unixepoch') END AS time_utc, c.retry, c.failed,
         c.result_seq IS NOT NULL AS has_result, CASE WHEN c.at > 0 THEN c.result_at - c.at END AS millis, c.input_bytes, c.result_bytes
-    FROM tool_calls c JOIN tools t ON t.key = c.tool JOIN sessions s ON s.key = c.session JOIN events e ON e.seq = c.seq
+    FROM tool_calls c JOIN sessions s ON s.key = c.session LEFT JOIN tools t ON t.key = c.tool
     WHERE c.counted = 1;
 
 CREATE VIEW v_turns AS
-    SELECT s.id AS session, e.n, e.id AS entry, t.at, CASE WHEN t.at > 0 THEN datetime(t.at / 1000, 'unixepoch') END AS time_utc,
+    SELECT s.id AS session, (SELECT n FROM events WHERE seq = t.seq) AS n, (SELECT id FROM events WHERE seq = t.seq) AS entry, t.at, CASE WHEN t.at > 0 THEN datetime(t.at / 1000, 'unixepoch') END AS time_utc,
         t.millis, t.responses, t.calls
-    FROM turns t JOIN sessions s ON s.key = t.session JOIN events e ON e.seq = t.seq WHERE t.counted = 1;
+    FROM turns t JOIN sessions s ON s.key = t.session WHERE t.counted = 1;
 
 CREATE VIEW v_compactions AS
     SELECT s.id AS session, e.n, e.id AS entry, c.at, CASE WHEN c.at > 0 THEN datetime(c.at / 1000, 'unixepoch') END AS time_utc,
         c.tokens_before, coalesce(c.retained, g.start - g.stop) AS kept, c.retained IS NOT NULL AS by_value,
         u.input, u.output, u.cache_read, u.cache_write, u.cost / 1e9 AS cost
-    FROM compactions c JOIN sessions s ON s.key = c.session JOIN events e ON e.seq = c.seq
+    FROM compactions c JOIN sessions s ON s.key = c.session LEFT JOIN events e ON e.seq = c.seq
     LEFT JOIN segments g ON g.key = c.seq LEFT JOIN usage u ON u.seq = c.seq
     WHERE NOT EXISTS (SELECT 1 FROM compactions d JOIN sessions o ON o.key = d.session
         WHERE d.identity = c.identity AND (o.source IS NOT NULL, d.at, o.id, d.seq) < (s.source IS NOT NULL, c.at, s.id, c.seq));

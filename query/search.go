@@ -30,12 +30,14 @@ type SearchOptions struct {
 	Rank  bool
 	Limit int // how many hits at most; 0 is 20
 	// Before goes on behind a hit, the newest first: its Cursor. Skip does so where
-	// the best come first: how many hits were shown.
+	// the best come first, with its Cursor too.
 	Before int64
 	Skip   int
 }
 
-// Hit is an entry that was found.
+// Hit is an entry that was found. What forks share is found once, in the session that
+// it was said in, or the one nearest to it that is there; a search in one session finds
+// all that is in it.
 type Hit struct {
 	Session string // id
 	Entry   string // id
@@ -79,22 +81,127 @@ func Search(ctx context.Context, c Conn, o SearchOptions) ([]Hit, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := o.documents(ctx, c, match)
+	page := page{SearchOptions: o, c: c, phrases: phrases, ways: map[int64]func(int64) bool{}, copies: map[int64]copied{}}
+	if o.Rank {
+		err = page.best(ctx, match)
+	} else {
+		err = page.newest(ctx, match)
+	}
 	if err != nil {
 		return nil, err
 	}
-	ways := map[int64]func(n int64) bool{}
-	var hits []Hit
-	for _, seq := range found {
-		h, ok, err := o.hit(ctx, c, seq, phrases, ways)
+	return page.hits, nil
+}
+
+// page is a page of hits while it is filled.
+type page struct {
+	SearchOptions
+	c       Conn
+	phrases [][]string
+	ways    map[int64]func(n int64) bool // of sessions: whether an entry is live
+	copies  map[int64]copied             // of sessions
+	hits    []Hit
+}
+
+func (p *page) limit() int {
+	if p.Limit > 0 {
+		return p.Limit
+	}
+	return 20
+}
+
+// newest fills the page backwards through the log. What a fork was made with lies
+// there in one piece, which is stepped over.
+func (p *page) newest(ctx context.Context, match string) error {
+	before := int64(math.MaxInt64)
+	if p.Before > 0 {
+		before = p.Before
+	}
+	for {
+		want := p.limit() - len(p.hits)
+		found, err := p.documents(ctx, newestSQL, match, before, want)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if ok {
-			hits = append(hits, h)
+		for _, seq := range found {
+			if seq >= before {
+				continue // stepped over
+			}
+			if before, err = p.add(ctx, seq, seq); err != nil {
+				return err
+			}
+		}
+		if len(found) < want || len(p.hits) == p.limit() {
+			return nil
 		}
 	}
-	return hits, nil
+}
+
+// best fills the page by rank. It reads a few more than it shows, for those of forks.
+func (p *page) best(ctx context.Context, match string) error {
+	for skip := p.Skip; ; {
+		more := 2 * p.limit()
+		found, err := p.documents(ctx, rankedSQL, match, more, skip)
+		if err != nil {
+			return err
+		}
+		for _, seq := range found {
+			skip++
+			if _, err := p.add(ctx, seq, int64(skip)); err != nil || len(p.hits) == p.limit() {
+				return err
+			}
+		}
+		if len(found) < more {
+			return nil
+		}
+	}
+}
+
+// add adds a document to the page, unless it is a copy. next is where those before it
+// in the log begin that are not known to be copies too.
+func (p *page) add(ctx context.Context, seq, cursor int64) (next int64, err error) {
+	h, e, ok, err := p.entry(ctx, seq)
+	if err != nil || !ok {
+		return seq, err
+	}
+	if p.Session == "" {
+		copied, before, err := p.isCopy(ctx, e, seq)
+		if err != nil || copied {
+			return before, err
+		}
+	}
+	h.Cursor = cursor
+	h.show(e.Entry, p.Kinds, p.phrases)
+	live := p.ways[e.session]
+	if live == nil {
+		t, err := readTree(ctx, p.c, e.session)
+		if err != nil {
+			return seq, err
+		}
+		live = t.onWay()
+		p.ways[e.session] = live
+	}
+	h.Live = live(e.n)
+	p.hits = append(p.hits, h)
+	return seq, nil
+}
+
+// found is an entry that was found, and where.
+type found struct {
+	eventlog.Entry
+	session, n int64
+}
+
+// entry reads a document's entry; ok is false if its session has gone.
+func (p *page) entry(ctx context.Context, seq int64) (h Hit, e found, ok bool, err error) {
+	var payload string
+	ok, err = p.c.Row(ctx, hitSQL, []any{seq}, &e.session, &e.n, &h.Entry, &h.Type, &h.At, &payload, &h.Session)
+	if err != nil || !ok {
+		return h, e, false, err
+	}
+	e.Entry = eventlog.TrustedEntry(payload)
+	h.Role = e.Message().Role()
+	return h, e, true, nil
 }
 
 // match is the whole expression.
@@ -121,19 +228,9 @@ func (o SearchOptions) match(ctx context.Context, c Conn, words string) (string,
 	return `"§` + string(js.AppendNumber(nil, float64(key))) + `" AND (` + words + ")", nil
 }
 
-func (o SearchOptions) documents(ctx context.Context, c Conn, match string) (found []int64, err error) {
-	limit := o.Limit
-	if limit <= 0 {
-		limit = 20
-	}
-	text, args := newestSQL, []any{match, int64(math.MaxInt64), limit}
-	switch {
-	case o.Rank:
-		text, args = rankedSQL, []any{match, limit, o.Skip}
-	case o.Before > 0:
-		args[1] = o.Before
-	}
-	rows, err := c.Rows(ctx, text, args...)
+// documents are the documents that one of the searches finds.
+func (p *page) documents(ctx context.Context, text string, args ...any) (found []int64, err error) {
+	rows, err := p.c.Rows(ctx, text, args...)
 	if err == nil {
 		defer rows.Close()
 		for rows.Next() {
@@ -145,34 +242,10 @@ func (o SearchOptions) documents(ctx context.Context, c Conn, match string) (fou
 		}
 		err = rows.Err()
 	}
-	if err != nil && o.Syntax && ctx.Err() == nil {
+	if err != nil && p.Syntax && ctx.Err() == nil {
 		return nil, &eventlog.Error{Code: eventlog.InvalidArgument, Message: "the query is not understood", Err: err}
 	}
 	return found, err
-}
-
-// hit reads a document that was found; ok is false if its session has gone.
-func (o SearchOptions) hit(ctx context.Context, c Conn, seq int64, phrases [][]string, ways map[int64]func(int64) bool) (h Hit, ok bool, err error) {
-	var session, n int64
-	var payload string
-	ok, err = c.Row(ctx, hitSQL, []any{seq}, &session, &n, &h.Entry, &h.Type, &h.At, &payload, &h.Session)
-	if err != nil || !ok {
-		return h, false, err
-	}
-	e := eventlog.TrustedEntry(payload)
-	h.Role, h.Cursor = e.Message().Role(), seq
-	h.show(e, o.Kinds, phrases)
-	live := ways[session]
-	if live == nil {
-		t, err := readTree(ctx, c, session)
-		if err != nil {
-			return h, false, err
-		}
-		live = t.onWay()
-		ways[session] = live
-	}
-	h.Live = live(n)
-	return h, true, nil
 }
 
 // onWay says whether an entry is on the way from the leaf to the root.

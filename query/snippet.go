@@ -67,6 +67,11 @@ func snippet(text string, marks [][2]int) (string, [][2]int) {
 	for from > 0 && !utf8.RuneStart(text[from]) {
 		from--
 	}
+	if from > 0 && len(marks) > 0 {
+		if blank := strings.IndexByte(text[from:marks[0][0]], ' '); blank >= 0 {
+			from += blank + 1 // not inside a word
+		}
+	}
 	for to < len(text) && !utf8.RuneStart(text[to]) {
 		to++
 	}

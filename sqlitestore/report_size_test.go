@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sessiontree/sessiontree/bench/count"
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/sqlitestore"
@@ -166,4 +167,54 @@ func TestReport_F9_AReadBeforeAWriteNeverFailsForALock(t *testing.T) {
 	tree, err := first.Open(t.Context(), eventlog.Metadata{ID: "shared"})
 	require.NoError(t, err)
 	require.Len(t, chainOf(t, tree), writers*each)
+}
+
+// The first page of the list costs what it shows, of few sessions and of many, in a
+// store that was just opened and again.
+func TestReport_B8_ThePickersFirstPageIsFlat(t *testing.T) {
+	const page = 20
+	asked := map[int][2]int64{}
+	for _, sessions := range []int{100, 2000} {
+		path := filepath.Join(t.TempDir(), "sessions.db")
+		s, err := sqlitestore.Open(t.Context(), path, sqlitestore.Options{Source: ticking(), Synchronous: sqlitestore.Normal})
+		require.NoError(t, err)
+		for i := range sessions {
+			tree, err := s.Create(t.Context(), eventlog.CreateOptions{ID: fmt.Sprint("s", i), CWD: "/project"})
+			require.NoError(t, err)
+			_, err = tree.Append(t.Context(), user(fmt.Sprint("question ", i)))
+			require.NoError(t, err)
+			require.NoError(t, tree.Close())
+		}
+		require.NoError(t, s.Close(t.Context()))
+
+		counter := count.Watch(path)
+		r, err := sqlitestore.Open(t.Context(), path, sqlitestore.Options{ReadOnly: true, ReadConns: 1})
+		require.NoError(t, err)
+		var pages [2]int64
+		for i := range pages { // cold, then warm
+			before, err := counter.Now()
+			require.NoError(t, err)
+			var shown []string
+			for info, err := range r.Sessions(t.Context(), sqlitestore.ListOptions{}) {
+				require.NoError(t, err)
+				if len(shown) == page {
+					break
+				}
+				shown = append(shown, info.ID+": "+info.FirstMessage)
+			}
+			require.Len(t, shown, page)
+			require.Equal(t, fmt.Sprintf("s%d: question %d", sessions-1, sessions-1), shown[0])
+			after, err := counter.Now()
+			require.NoError(t, err)
+			pages[i] = after.Since(before).Pages
+		}
+		require.NoError(t, r.Close(t.Context()))
+		counter.Close()
+		asked[sessions] = pages
+	}
+	t.Logf("pages asked for: %v", asked)
+	for i := range 2 {
+		require.Positive(t, asked[100][i])
+		require.Less(t, asked[2000][i], 2*asked[100][i], "twenty times the sessions")
+	}
 }

@@ -225,3 +225,47 @@ func execRaw(t *testing.T, path string, statements ...string) {
 	}
 	require.NoError(t, db.Close())
 }
+
+// What a context holds is read off the branch of the leaf, not off the last line.
+func TestReport_K5_AContextIsMeasuredAtTheLeaf(t *testing.T) {
+	for _, dialect := range []eventlog.Dialect{eventlog.Harness, eventlog.CodingAgent} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			s := sqlitestoretest.Open(t, sqlitestore.Options{Source: ticking(), Synchronous: sqlitestore.Normal})
+			ctx := t.Context()
+			session, err := s.Create(ctx, eventlog.CreateOptions{ID: "s", Dialect: dialect})
+			require.NoError(t, err)
+			measure := func() (context, live int64) {
+				seen, err := session.BuildContext(ctx, eventlog.None())
+				require.NoError(t, err)
+				for _, m := range seen.Messages {
+					if a, ok := m.AsAssistant(); ok {
+						context = int64(a.Usage.Input) // of the latest response
+					}
+				}
+				r, err := s.Usage(ctx, query.UsageOptions{Session: "s"})
+				require.NoError(t, err)
+				last, err := asked(ctx, s, "SELECT u.input FROM v_live l JOIN v_usage u ON u.session = l.session AND u.n = l.n ORDER BY l.depth DESC LIMIT 1")
+				require.NoError(t, err)
+				require.Equal(t, context, last[1][0], "the views for SQL say the same")
+				return context, r.Total.Live.Tokens()
+			}
+			requireMeasure := func(context, live int64) {
+				t.Helper()
+				a, b := measure()
+				require.Equal(t, []int64{context, live}, []int64{a, b})
+			}
+			_, err = session.Append(ctx, user("go"), billed("a1", 100, noon), user("plan A").WithID("q2"), billed("a2", 90_000, noon))
+			require.NoError(t, err)
+			requireMeasure(90_000, 90_100)
+			_, err = session.MoveTo(ctx, eventlog.At("a1"), nil)
+			require.NoError(t, err)
+			requireMeasure(100, 100)
+			_, err = session.Append(ctx, user("plan B"), billed("b1", 150, noon))
+			require.NoError(t, err)
+			requireMeasure(150, 250)
+			_, err = session.MoveTo(ctx, eventlog.At("a2"), nil)
+			require.NoError(t, err)
+			requireMeasure(90_000, 90_100)
+		})
+	}
+}

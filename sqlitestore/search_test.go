@@ -1,6 +1,7 @@
 package sqlitestore_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -160,7 +161,7 @@ func TestSearchFiltersAndShows(t *testing.T) {
 		}
 		paged, o.Before = append(paged, hits[0].Session+"/"+hits[0].Entry), hits[0].Cursor
 	}
-	require.Equal(t, []string{"f/e5", "f/e2", "f/e0", "s/e5", "s/e2", "s/e0"}, paged)
+	require.Equal(t, []string{"s/e5", "s/e2", "s/e0"}, paged)
 
 	// What is deleted is found no more.
 	require.NoError(t, s.Delete(ctx, eventlog.Metadata{ID: "s"}))
@@ -192,3 +193,58 @@ func TestSearchQueries(t *testing.T) {
 		}
 	}
 }
+
+// What forks share is found once, where it was said; each fork's own is found too.
+func TestSearchFindsWhatForksShareOnce(t *testing.T) {
+	s := searchStore(t)
+	ctx := t.Context()
+	want := []string{"s/e5", "s/e2", "s/e0"}
+	source := "s"
+	for i := range 5 { // forks of forks, of the whole and of a branch
+		id := fmt.Sprint("f", i)
+		o := eventlog.ForkOptions{CreateOptions: eventlog.CreateOptions{ID: id}}
+		if i%2 == 1 {
+			o.EntryID, o.Position = "e2", eventlog.AtIt
+		}
+		fork, err := s.Fork(ctx, eventlog.Metadata{ID: source}, o)
+		require.NoError(t, err)
+		_, err = fork.Append(ctx, user("the fork's own").WithID("own"+id), user("nothing"), user("the last").WithID("last"+id))
+		require.NoError(t, err)
+		want, source = append([]string{id + "/last" + id, id + "/own" + id}, want...), id
+	}
+	// A session of the same ids that is no fork.
+	_, err := s.Add(ctx, eventlog.Metadata{ID: "z", CreatedAt: js.ISO(noon)}, madeChain(t, saidBy("the stranger")))
+	require.NoError(t, err)
+	want = append([]string{"z/e0"}, want...)
+	require.Equal(t, want, found(t, s, query.SearchOptions{Text: "the", Limit: 100}))
+	require.ElementsMatch(t, want, found(t, s, query.SearchOptions{Text: "the", Limit: 100, Rank: true}))
+	for limit := 1; limit < 6; limit++ {
+		for _, rank := range []bool{false, true} {
+			var paged []string
+			o := query.SearchOptions{Text: "the", Limit: limit, Rank: rank}
+			for {
+				hits, err := s.Search(ctx, o)
+				require.NoError(t, err)
+				for _, h := range hits {
+					paged = append(paged, h.Session+"/"+h.Entry)
+				}
+				if len(hits) < limit {
+					break
+				}
+				if o.Before = hits[limit-1].Cursor; rank {
+					o.Before, o.Skip = 0, int(hits[limit-1].Cursor)
+				}
+			}
+			if !rank {
+				require.Equal(t, want, paged, "pages of %d", limit)
+			}
+			require.ElementsMatch(t, want, paged, "pages of %d, rank %v", limit, rank)
+		}
+	}
+	require.Equal(t, []string{"f0/lastf0", "f0/ownf0", "f0/e5", "f0/e2", "f0/e0"}, found(t, s, query.SearchOptions{Text: "the", Session: "f0"}))
+	// What its session took along is found in the fork that has it.
+	require.NoError(t, s.Delete(ctx, eventlog.Metadata{ID: "s"}))
+	require.Equal(t, append(slices.Clone(want[:len(want)-3]), "f0/e5", "f0/e2", "f0/e0"), found(t, s, query.SearchOptions{Text: "the", Limit: 100}))
+}
+
+func saidBy(text string) string { return said("user", `,"content":`+js.Text(text).JSON()) }

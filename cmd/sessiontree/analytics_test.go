@@ -50,10 +50,18 @@ func analyticsDatabase(t *testing.T) string {
 	return db
 }
 
+// inZone makes a zone the system's, for a test.
+func inZone(t *testing.T, zone *time.Location) {
+	local := time.Local
+	time.Local = zone
+	t.Cleanup(func() { time.Local = local })
+}
+
 // told asks the questions of one command and holds all that was said against a golden
 // file.
 func told(t *testing.T, name string, questions [][]string) {
 	t.Helper()
+	inZone(t, time.UTC)
 	db := analyticsDatabase(t)
 	before := files(t, filepath.Dir(db))
 	var all answer
@@ -160,4 +168,145 @@ func TestExportParquet(t *testing.T) {
 	if after := files(t, filepath.Dir(db)); after["sessions.db"] != before["sessions.db"] || len(after) != 1 {
 		t.Error("the database was changed")
 	}
+}
+
+func TestUsageAnswers(t *testing.T) {
+	told(t, "usage", [][]string{
+		{"usage", "--timezone", "Europe/Berlin"},
+		{"usage", "--timezone", "America/Los_Angeles", "--since", "2026-03", "--until", "2026-03-02"},
+		{"usage", "--by", "week", "--timezone", "UTC", "--csv"},
+		{"usage", "--by", "month", "--timezone", "UTC", "--json"},
+		{"usage", "--by", "model"},
+		{"usage", "--by", "provider", "--since", "2026-03-20", "--timezone", "UTC"},
+		{"usage", "--by", "cwd"},
+		{"usage", "--by", "cwd", "--csv"},
+		{"usage", "--by", "session"},
+		{"usage", "--by", "branch"},
+		{"usage", "--by", "branch", "--session", "0195", "--json"},
+		{"usage", "--by", "session", "--cwd", "/home/ada/shop", "--model", "coder-1"},
+		{"usage", "--model", "nobody's"},
+		{"usage", "--explain"},
+		{"usage", "--explain", "--json"},
+		{"usage", "--by", "hour"},
+		{"usage", "--timezone", "Mars"},
+		{"usage", "--since", "yesterday"},
+		{"usage", "--json", "--csv"},
+		{"usage", "--session", "nobody"},
+	})
+}
+
+func TestToolsAnswers(t *testing.T) {
+	told(t, "tools", [][]string{
+		{"tools", "--timezone", "UTC"},
+		{"tools", "--timezone", "UTC", "--json"},
+		{"tools", "--timezone", "Asia/Tokyo", "--session", "hostile"},
+		{"tools", "--timezone", "UTC", "--cwd", "/home/ada/shop", "--limit", "1", "--until", "2026-03-10"},
+		{"tools", "--since", "2027-01-01", "--timezone", "UTC"},
+		{"tools", "--limit", "0"},
+	})
+}
+
+func TestBranchesAnswers(t *testing.T) {
+	told(t, "branches", [][]string{
+		{"branches"}, {"branches", "--json"},
+		{"branches", "--session", "0195"}, {"branches", "--session", "0195", "--json"},
+		{"branches", "--session", "fork"}, {"branches", "--session", "nobody"},
+	})
+}
+
+func TestCompactionsAnswers(t *testing.T) {
+	told(t, "compactions", [][]string{
+		{"compactions", "--timezone", "UTC"}, {"compactions", "--json"}, {"compactions", "--session", "0195"},
+		{"compactions", "--since", "2026-03-30", "--timezone", "UTC"},
+	})
+}
+
+func TestSearchAnswers(t *testing.T) {
+	told(t, "search", [][]string{
+		{"search", "plan"},
+		{"search", "plan", "--session", "fork", "--limit", "2"},
+		{"search", "plan", "--rank", "--limit", "2"},
+		{"search", "plan", "a", "--json", "--limit", "2"},
+		{"search", "数据库"},
+		{"search", "title"},
+		{"search", "title", "--json"},
+		{"search", "TestImportOrder", "--in", "result"},
+		{"search", "edit", "--in", "call", "--limit", "1"},
+		{"search", "dead end", "--in", "label"},
+		{"search", "\"plan B\" OR label: works", "--query"},
+		{"search", "don't \" NEAR( *"},
+		{"search", "(", "--query"},
+		{"search", "x", "--in", "thought"},
+		{"search", "plan", "--skip", "1"},
+		{"search"},
+	})
+}
+
+// The days of every report are those of one zone: the system's, or the flag's.
+func TestReport_J4_EveryCommandHasTheSameDays(t *testing.T) {
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inZone(t, zone)
+	db := filepath.Join(t.TempDir(), "sessions.db")
+	// From the noon before, each half an hour, on the days of 23 and of 25 hours.
+	var now time.Time
+	store, err := sqlitestore.Open(context.Background(), db, sqlitestore.Options{Source: eventlog.Source{Now: func() time.Time { return now }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &demo{ctx: context.Background(), now: func() time.Time { return now }}
+	d.session, d.err = store.Create(d.ctx, eventlog.CreateOptions{ID: "s", CWD: "/"})
+	for _, noon := range []time.Time{time.Date(2026, 3, 7, 12, 30, 0, 0, zone), time.Date(2026, 10, 31, 12, 30, 0, 0, zone)} {
+		for i := range 100 {
+			now = noon.Add(time.Duration(i) * 30 * time.Minute)
+			d.user("go")
+			d.assistant(d.usage(1, 0, 0), called(fmt.Sprint("c", i), "edit"))
+			d.append(eventlog.CompactionDraft(eventlog.Compaction{Summary: "s"}))
+		}
+	}
+	if d.err != nil {
+		t.Fatal(d.err)
+	}
+	if err := store.Close(d.ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		day, zone string
+		halves    int // hours
+	}{
+		{"2026-03-07", "", 23}, {"2026-03-08", "", 2 * 23}, {"2026-11-01", "", 2 * 25},
+		{"2026-03-08", "UTC", 2 * 24}, {"2026-11-01", "UTC", 2 * 24}, {"2026-03-08", "Europe/Berlin", 2 * 24},
+	} {
+		args := []string{"--since", test.day, "--until", test.day, "--json", "--db", db}
+		if test.zone != "" {
+			args = append(args, "--timezone", test.zone)
+		}
+		answers := func(command ...string) js.Value { return checkJSON(t, ask(append(command, args...)...)) }
+		counts := map[string]js.Value{
+			"usage":       first(answers("usage", "--by", "day").Get("rows")).Get("total").Get("responses"),
+			"model":       answers("usage", "--by", "model").Get("total").Get("total").Get("responses"),
+			"session":     answers("usage", "--by", "session").Get("total").Get("total").Get("responses"),
+			"branch":      answers("usage", "--by", "branch").Get("total").Get("total").Get("responses"),
+			"tools":       first(answers("tools").Get("tools")).Get("calls"),
+			"compactions": answers("compactions").Get("count"),
+		}
+		for name, n := range counts {
+			if n.JSON() != fmt.Sprint(test.halves) {
+				t.Errorf("%s of %s in %q: %s, not %d", name, test.day, test.zone, n.JSON(), test.halves)
+			}
+		}
+		if key := first(answers("usage", "--by", "day").Get("rows")).Get("key"); !key.Is(test.day) {
+			t.Errorf("the day is %s", key.JSON())
+		}
+	}
+}
+
+// first is the first element of a list.
+func first(list js.Value) js.Value {
+	for v := range list.Elements() {
+		return v
+	}
+	return js.Value{}
 }

@@ -193,8 +193,11 @@ func call(b eventlog.Block) string {
 
 func count(n int, what string) string {
 	if n != 1 {
-		if strings.HasSuffix(what, "y") {
+		switch {
+		case strings.HasSuffix(what, "y"):
 			what = strings.TrimSuffix(what, "y") + "ie"
+		case strings.HasSuffix(what, "ch"):
+			what += "e"
 		}
 		what += "s"
 	}

@@ -27,7 +27,8 @@ character on. Put -- before a TEXT that begins with a dash.
 
 --query takes TEXT for a query instead: "a phrase", begin*, AND, OR, NOT,
 NEAR(a b, 5), and label: done. The newest entries come first, the best ones with
---rank.
+--rank. What forks share is shown once, in the session that it was said in; with
+--session, all that is in the session.
 
 --json:
 {
@@ -95,17 +96,14 @@ func (c *cli) searchCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.Rank, "rank", false, "the best first, not the newest")
 	cmd.Flags().IntVar(&o.Limit, "limit", 20, "how many at most")
 	cmd.Flags().Int64Var(&o.Before, "before", 0, "go on behind this place")
-	cmd.Flags().IntVar(&o.Skip, "skip", 0, "with --rank, leave out so many")
+	cmd.Flags().IntVar(&o.Skip, "skip", 0, "with --rank, go on behind this place")
 	return cmd
 }
 
 // nextPage is where a search goes on, 0 at its end.
 func nextPage(o query.SearchOptions, hits []query.Hit) int64 {
-	switch {
-	case len(hits) < o.Limit:
+	if len(hits) < o.Limit {
 		return 0
-	case o.Rank:
-		return int64(o.Skip + len(hits))
 	}
 	return hits[len(hits)-1].Cursor
 }
