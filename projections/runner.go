@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -47,6 +48,7 @@ type Runner struct {
 	views []*view
 	stop  context.CancelFunc
 	done  sync.WaitGroup
+	rests atomic.Int32 // how many ask for rest: see Rest
 }
 
 // view is a projection that a Runner keeps.
@@ -96,10 +98,22 @@ func (r *Runner) Close(ctx context.Context) {
 	}
 }
 
+// Rest keeps the goroutines from applying anything until the function that it gives
+// is called: for who writes very much at once, which they would only slow down.
+// Readers still get what they ask for.
+func (r *Runner) Rest() (end func()) {
+	r.rests.Add(1)
+	return sync.OnceFunc(func() { r.rests.Add(-1) })
+}
+
 // follow applies events to a view as they come.
 func (r *Runner) follow(ctx context.Context, v *view) {
 	retry := firstRetry
 	for ctx.Err() == nil {
+		if r.rests.Load() > 0 {
+			sleep(ctx, linger, nil)
+			continue
+		}
 		appended, begin := r.host.Appended(), time.Now()
 		more, err := r.slice(ctx, v)
 		switch {

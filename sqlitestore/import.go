@@ -116,6 +116,7 @@ func (s *Store) Import(ctx context.Context, paths []string, o ImportOptions, eac
 	if err != nil {
 		return err
 	}
+	defer s.views.Rest()()
 	im := &importer{store: s, o: o, each: each, memory: semaphore.NewWeighted(importMemory)}
 	if err := im.run(ctx, paths); err != nil {
 		return err
