@@ -45,8 +45,10 @@ type database struct {
 
 const (
 	// writeWait is how long SQLite itself waits for another process' lock. The
-	// writer tries again until its caller's deadline.
-	writeWait = 200 * time.Millisecond
+	// writer tries again until its caller's deadline, and looks every millisecond:
+	// SQLite comes to look every 100 only, and would find the lock taken each time
+	// by a process that writes much.
+	writeWait = 5 * time.Millisecond
 
 	// readWait is for the rare moments in which a reader meets a lock: recovery
 	// after a crash, and commits of an exclusive database. The driver gives up

@@ -267,7 +267,7 @@ func TestTheWriterHasItsSettingsAlsoAfterItsConnectionWasDropped(t *testing.T) {
 			d := openDB(t, newPath(t), Options{Synchronous: synchronous})
 			names := []string{"journal_mode", "synchronous", "fullfsync", "checkpoint_fullfsync", "busy_timeout", "wal_autocheckpoint", "journal_size_limit", "trusted_schema", "query_only", "page_size", "application_id"}
 			want := map[string]string{
-				"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "checkpoint_fullfsync": "1", "busy_timeout": "200",
+				"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "checkpoint_fullfsync": "1", "busy_timeout": "5",
 				"wal_autocheckpoint": "1000", "journal_size_limit": "67108864", "trusted_schema": "0", "query_only": "0", "page_size": "4096",
 				"application_id": fmt.Sprint(applicationID),
 			}

@@ -108,6 +108,13 @@ const (
 // goroutine at a time. Files are taken in the order of their names, which with
 // Pi's is the order of time: parents come before their forks. A file that cannot
 // be taken is a result, not an error; an error ends the import.
+//
+// Other writers wait while a file is taken. What can be done before and beside its
+// transaction is: reading, checking, finding the dialect, and copying the log into
+// the database afterwards. What is left was, on two cores with a disk that syncs, 6 to
+// 8 seconds for a file of 600 MB (12 before), 3 for one of 100 MB with 170,000 entries.
+// An append of this process waits that long; one of another process fails with
+// [eventlog.ErrBusy] if its [Options.BusyTimeout] is less.
 func (s *Store) Import(ctx context.Context, paths []string, o ImportOptions, each func(FileResult)) error {
 	if s.writer == nil {
 		return s.readOnly()

@@ -27,6 +27,7 @@ type fileImport struct {
 	target target
 	as     answering                // the session's, once the file is taken
 	open   func() (*fileRun, error) // reads the file, again each time
+	begun  *fileRun                 // of a large file, a reading that has begun
 }
 
 // fileRun is one reading of the file.
@@ -37,6 +38,7 @@ type fileRun struct {
 	end     func() *sessionfile.End
 	close   func() error
 	marks   *eventlog.Detector // what the entries tell that were read so far
+	used    bool               // it is being taken, or was
 }
 
 func (f *fileImport) run(ctx context.Context) (result FileResult, err error) {
@@ -287,13 +289,47 @@ func (h *held) again() *fileRun {
 	}
 }
 
+// reopen is open for the transaction, which may be run twice: of a large file it is
+// the reading that has begun, or a new one.
+func (f *fileImport) reopen() (*fileRun, error) {
+	if f.begun == nil {
+		return f.open()
+	}
+	if f.begun.used {
+		f.begun.close()
+		run, err := f.open()
+		if err != nil {
+			return nil, err
+		}
+		f.begun = run.ahead()
+	}
+	f.begun.used = true
+	return f.begun, nil
+}
+
 // write takes the file into the database, in one transaction.
 func (f *fileImport) write(ctx context.Context, result FileResult) (FileResult, error) {
-	if f.target.session != 0 {
-		err := f.extend(ctx, &result)
+	write := func() error {
+		if f.target.session != 0 {
+			return f.extend(ctx, &result)
+		}
+		return f.create(ctx, &result)
+	}
+	if !f.isLarge() {
+		err := write()
 		return result, err
 	}
-	err := f.create(ctx, &result)
+	run, err := f.open()
+	if err != nil {
+		return result, err
+	}
+	f.begun = run.ahead()
+	defer func() { f.begun.close() }()
+	if f.size() >= bulkBytes {
+		err = f.store.inBulk(ctx, write)
+	} else {
+		err = write()
+	}
 	return result, err
 }
 

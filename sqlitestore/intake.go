@@ -40,7 +40,7 @@ func (in *intake) take(ctx context.Context, session int64) error {
 	if !known.same(in.known) {
 		return errMoved
 	}
-	run, err := in.open()
+	run, err := in.reopen()
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,8 @@ type Store struct {
 
 	segments *query.Segments // kept in memory
 
+	bulk sync.Mutex // held while much is written: see inBulk
+
 	copying sync.Mutex
 	copied  *Store // see privateCopy
 	copyDir string

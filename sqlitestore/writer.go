@@ -31,6 +31,7 @@ type writer struct {
 
 	tips  tips
 	begun bool // tips are those of this transaction
+	turn  turn
 
 	mu      sync.Mutex
 	queue   []*request
@@ -51,7 +52,7 @@ type request struct {
 	views    bool      // needs the branch views current, and keeps them so
 	appends  bool      // changes nothing but sessions' logs: see tips
 	lazy     bool      // may be lost with the power: it can be made again
-	deadline time.Time // until when it waits for another process' lock
+	deadline time.Time // until when it waits for another process' lock; known when its turn comes
 	panicked any       // what run panicked with: the caller's own, given back to it
 }
 
@@ -98,10 +99,6 @@ func (w *writer) do(r *request) error {
 		return err
 	}
 	r.done, r.lead = make(chan struct{}), make(chan struct{})
-	var ok bool
-	if r.deadline, ok = ctx.Deadline(); !ok {
-		r.deadline = time.Now().Add(w.wait)
-	}
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -165,6 +162,9 @@ func (w *writer) commitNext() {
 	w.queue = w.queue[n:]
 	w.mu.Unlock()
 
+	for _, r := range group {
+		r.setDeadline(w.wait)
+	}
 	w.commit(slices.Clone(group))
 
 	w.mu.Lock()
@@ -177,6 +177,16 @@ func (w *writer) commitNext() {
 	w.mu.Unlock()
 	for _, r := range group {
 		close(r.done)
+	}
+}
+
+// setDeadline says until when the request waits for another process. The time that
+// it waited for others of this process does not count: they may have had much to
+// write.
+func (r *request) setDeadline(wait time.Duration) {
+	var ok bool
+	if r.deadline, ok = r.ctx.Deadline(); !ok {
+		r.deadline = time.Now().Add(wait)
 	}
 }
 
@@ -254,6 +264,8 @@ func (w *writer) transact(group []*request, apart bool) (err error) {
 	if group[0].alone {
 		return w.runAlone(group[0])
 	}
+	w.letIn(group)
+	defer func() { w.turn.ended = time.Now() }()
 	if err := w.begin(group); err != nil {
 		return err
 	}
