@@ -52,29 +52,38 @@ func (s *Store) SQL(ctx context.Context, text string, columns func(names []strin
 	return s.analyse(ctx, answer, views...)
 }
 
-// withBranch is [Store.analyse] where the branch views are read too.
+// withBranch is [Store.analyse] where the branch views are read too. What the log would
+// have to answer SQL cannot ask: it fails while they cannot be brought up.
 func (s *Store) withBranch(ctx context.Context, f func(tx *projections.Tx) error, views []string) error {
-	views = slices.DeleteFunc(views, func(v string) bool { return v == s.branch.Name() })
-	behind := false
-	err := s.read(ctx, func(tx *projections.Tx) (err error) {
-		behind, err = projections.IsBehind(ctx, tx, s.branch)
-		return err
-	})
+	behind, err := s.branchIsBehind(ctx)
+	if err == nil && behind {
+		if s.writer != nil {
+			err = s.bringUpForReader(ctx)
+		} else if copied, copyErr := s.privateCopy(ctx); copyErr == nil {
+			s = copied
+		} else {
+			err = copyErr
+		}
+		if err == nil {
+			behind, err = s.branchIsBehind(ctx)
+		}
+	}
 	switch {
 	case err != nil:
 		return err
-	case behind && s.writer != nil:
-		err = s.bringUpForReader(ctx)
 	case behind:
-		var copied *Store
-		if copied, err = s.privateCopy(ctx); err == nil {
-			s = copied
-		}
+		return eventlog.Errorf(eventlog.Busy, "%s: the branch views are behind the log, or a newer program's: health says which", s.db.path)
 	}
-	if err != nil {
-		return err
-	}
+	views = slices.DeleteFunc(views, func(v string) bool { return v == s.branch.Name() })
 	return s.analyse(ctx, f, views...)
+}
+
+func (s *Store) branchIsBehind(ctx context.Context) (behind bool, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) (err error) {
+		behind, err = projections.IsBehind(ctx, tx, s.branch)
+		return err
+	})
+	return behind, err
 }
 
 // viewsOf are the views of the log that tables belong to.

@@ -255,6 +255,22 @@ func TestSQLSeesAllOfTheLog(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// Branch views that a newer program made are not read for what they may not mean.
+func TestSQLDoesNotReadBranchViewsOfANewerProgram(t *testing.T) {
+	path := storyAt(t)
+	execRaw(t, path, "UPDATE checkpoints SET version = 99 WHERE projection = 'branch'")
+	for _, o := range []sqlitestore.Options{{ReadOnly: true}, {}} {
+		s, err := sqlitestore.Open(t.Context(), path, o)
+		require.NoError(t, err)
+		_, err = asked(t.Context(), s, "SELECT * FROM v_live")
+		require.ErrorIs(t, err, eventlog.ErrBusy)
+		rows, err := asked(t.Context(), s, "SELECT count(*) FROM v_messages WHERE session = 'fork'")
+		require.NoError(t, err, "the log is the log")
+		require.Equal(t, int64(6), rows[1][0])
+		require.NoError(t, s.Close(t.Context()))
+	}
+}
+
 var (
 	viewHead    = regexp.MustCompile(`(?m)^## (v_\w+)$`)
 	viewColumn  = regexp.MustCompile(`(?m)^\| (\w+) \| (\w+) \| .+ \|$`)
