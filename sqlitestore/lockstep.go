@@ -146,7 +146,7 @@ func (s *Store) inLockstep(ctx context.Context, r request) error {
 		return s.readOnly()
 	}
 	for {
-		err := s.writer.do(&request{ctx: ctx, run: r.run, appends: r.appends, views: true})
+		err := s.writer.do(&request{ctx: ctx, run: r.run, appends: r.appends, lazy: r.lazy, rebuilds: r.rebuilds, views: true})
 		if s.noteBranch(ctx, err) {
 			continue // without it, this time
 		}

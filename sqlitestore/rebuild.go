@@ -45,12 +45,12 @@ func (s *Store) rebuildBranch(ctx context.Context) error {
 	for after := int64(0); ; {
 		var session int64
 		there := false
-		err := s.update(ctx, func(ctx context.Context, tx *projections.Tx) (err error) {
+		err := s.inLockstep(ctx, request{lazy: true, rebuilds: true, run: func(ctx context.Context, tx *projections.Tx) (err error) {
 			if there, err = tx.Row(ctx, nextSessionSQL, []any{after}, &session); err != nil || !there {
 				return err
 			}
 			return s.rebuildSession(ctx, tx, session)
-		})
+		}})
 		if err != nil || !there {
 			return err
 		}

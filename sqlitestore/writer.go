@@ -52,6 +52,7 @@ type request struct {
 	views    bool      // needs the branch views current, and keeps them so
 	appends  bool      // changes nothing but sessions' logs: see tips
 	lazy     bool      // may be lost with the power: it can be made again
+	rebuilds bool      // lazy, and changes what appends read
 	deadline time.Time // until when it waits for another process' lock; known when its turn comes
 	panicked any       // what run panicked with: the caller's own, given back to it
 }
@@ -312,7 +313,7 @@ func (w *writer) run(group []*request, apart bool) error {
 // that for another. With failures kept apart a head may be of what was undone.
 func (w *writer) prepareTips(ctx context.Context, r *request, apart bool) error {
 	switch {
-	case r.lazy: // asynchronous views: nothing that an append reads
+	case r.lazy && !r.rebuilds: // asynchronous views: nothing that an append reads
 		return w.tips.write(ctx, w.tx)
 	case apart || !r.appends:
 		err := w.tips.write(ctx, w.tx)
