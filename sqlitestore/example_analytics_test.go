@@ -32,7 +32,7 @@ func withPlans(f func(ctx context.Context, store *sqlitestore.Store) error) {
 		return
 	}
 	defer store.Close(ctx)
-	if err := playPlans(ctx, store, now); err == nil {
+	if err = playPlans(ctx, store, now); err == nil {
 		err = f(ctx, store)
 	}
 	if err != nil {
