@@ -110,7 +110,7 @@ func sizeOf(entries []eventlog.Entry) (size int64) {
 // read.
 func (s *Storage) leafBranch(ctx context.Context, tx reading) ([]eventlog.Entry, error) {
 	cache := s.store.cache
-	if cache.limit == 0 {
+	if cache.limit == 0 || s.uncached {
 		return s.readWindow(ctx, tx, tx.head.Leaf.ID())
 	}
 	kept := cache.get(s.key)

@@ -16,6 +16,9 @@ type Storage struct {
 	meta   eventlog.Metadata
 	lease  *Lease // under which it writes, nil for none
 	closed atomic.Bool
+	// uncached leaves the branches that are read out of the store's cache: who reads
+	// every session once would fill it.
+	uncached bool
 }
 
 // Dialect implements [eventlog.Storage].

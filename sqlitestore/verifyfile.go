@@ -25,6 +25,7 @@ func (f *fileImport) prove(ctx context.Context, id string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	st.uncached = true
 	var origin *source
 	var head int
 	err = st.read(ctx, func(tx reading) (err error) {

@@ -18,7 +18,7 @@ type WatchOptions struct {
 	Poll time.Duration
 	// NoEvents leaves the system's events out: it only polls.
 	NoEvents bool
-	// Failed is told of what cannot be watched or read; nil is silent.
+	// Failed is told of what cannot be watched or read, once; nil is silent.
 	Failed func(path string, err error)
 }
 
@@ -34,9 +34,7 @@ const (
 // error it returns. It fails where a path is not there.
 func Watch(ctx context.Context, paths []string, o WatchOptions, changed func(files []string) error) error {
 	w := &watch{paths: paths, o: o, seen: map[string]stamp{}, named: map[string]bool{}}
-	if w.o.Failed == nil {
-		w.o.Failed = func(string, error) {}
-	}
+	w.o.Failed = once(o.Failed)
 	for _, path := range paths {
 		if _, err := os.Stat(path); err != nil {
 			return err
@@ -46,6 +44,21 @@ func Watch(ctx context.Context, paths []string, o WatchOptions, changed func(fil
 	defer w.close()
 	w.listen()
 	return w.run(ctx, changed)
+}
+
+// once tells of a failure at a path again only when it is another: the folders are
+// looked through every few seconds, and a link that leads nowhere stays.
+func once(failed func(path string, err error)) func(path string, err error) {
+	if failed == nil {
+		return func(string, error) {}
+	}
+	told := map[string]string{}
+	return func(path string, err error) {
+		if told[path] != err.Error() {
+			told[path] = err.Error()
+			failed(path, err)
+		}
+	}
 }
 
 type stamp struct {
