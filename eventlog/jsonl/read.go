@@ -14,7 +14,8 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog/older"
 )
 
-// Damage is a range of bytes of a session file that holds no entry. The bytes
+// Damage is a range of bytes of a session file that holds no entry: of one line, or
+// of an append of several that a loss of power cut off, the end of the file. The bytes
 // stay where they are, save those of a torn last line, or a torn last append: the
 // next append moves them to a file beside the session.
 type Damage struct {
