@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -217,4 +218,53 @@ func TestReport_B8_ThePickersFirstPageIsFlat(t *testing.T) {
 		require.Positive(t, asked[100][i])
 		require.Less(t, asked[2000][i], 2*asked[100][i], "twenty times the sessions")
 	}
+}
+
+// Going on with a session reads what its context needs, whatever else is in it: a
+// branch that was given up, and what a compaction has cut off.
+func TestReport_B6_GoingOnReadsTheActivePathOnly(t *testing.T) {
+	const images, size = 64, 1 << 20
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	s, err := sqlitestore.Open(t.Context(), path, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	require.NoError(t, err)
+	tree, err := s.Create(t.Context(), eventlog.CreateOptions{ID: "images"})
+	require.NoError(t, err)
+	root, err := tree.AppendMessage(t.Context(), benchMessage(0))
+	require.NoError(t, err)
+	image := eventlog.Message{Value: js.Fields(
+		js.Member{Key: "role", Value: js.Text(eventlog.RoleUser)},
+		js.Member{Key: "content", Value: js.List(js.Fields(
+			js.Member{Key: "type", Value: js.Text("image")},
+			js.Member{Key: "data", Value: js.Text(strings.Repeat("iVBORw0KGgo=", size/12))},
+			js.Member{Key: "mimeType", Value: js.Text("image/png")}))})}
+	show := func() {
+		for range images {
+			_, err := tree.AppendMessage(t.Context(), image)
+			require.NoError(t, err)
+		}
+	}
+	show()
+	_, err = tree.MoveTo(t.Context(), eventlog.At(root.ID()), nil)
+	require.NoError(t, err)
+	show()
+	kept, err := tree.AppendMessage(t.Context(), benchMessage(1))
+	require.NoError(t, err)
+	_, err = tree.AppendCompaction(t.Context(), eventlog.Compaction{Summary: "Images.", FirstKeptEntryID: js.Text(kept.ID())})
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+
+	s, err = sqlitestore.Open(t.Context(), path, sqlitestore.Options{})
+	require.NoError(t, err)
+	defer s.Close(t.Context())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	tree, err = s.Open(t.Context(), eventlog.Metadata{ID: "images"})
+	require.NoError(t, err)
+	c, err := tree.BuildContext(t.Context(), eventlog.None())
+	require.NoError(t, err)
+	_, err = tree.AppendMessage(t.Context(), benchMessage(2))
+	require.NoError(t, err)
+	runtime.ReadMemStats(&after)
+	require.Len(t, c.Messages, 2, "the summary and what it keeps")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8*size), "of %d MB", 2*images)
 }
