@@ -43,3 +43,17 @@ func SetOpenPatience(n int64) (before int64) {
 	before, openPatience = openPatience, n
 	return before
 }
+
+// Waiting is how many requests wait for the write gate.
+func (s *Store) Waiting() int {
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	return len(s.writer.queue)
+}
+
+// Writing says whether somebody has the write gate.
+func (s *Store) Writing() bool {
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	return s.writer.leading
+}

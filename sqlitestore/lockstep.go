@@ -161,9 +161,11 @@ func (s *Store) inLockstep(ctx context.Context, r request) error {
 // append to views that are behind would take a leaf and a count that are not so.
 // Views that a newer program wrote are that program's to keep.
 func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
-	if s.writer.tips.current && s.lockstep.writersApply() {
+	tips := &s.writer.tips
+	if tips.current && s.lockstep.writersApply() {
 		return nil
 	}
+	tips.current, tips.heads = false, nil // what is applied now they do not have
 	c, err := projections.ReadCheckpoint(ctx, tx, s.branch.Name())
 	if err != nil {
 		return err
@@ -182,7 +184,7 @@ func (s *Store) bringUp(ctx context.Context, tx *projections.Tx) error {
 	if s.branchFault() != nil {
 		s.branchWorks()
 	}
-	s.writer.tips.current = s.writer.tips.known
+	tips.current = tips.known
 	return nil
 }
 

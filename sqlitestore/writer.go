@@ -296,8 +296,8 @@ func (w *writer) run(group []*request, apart bool) error {
 			if err := w.bringUp(ctx, w.tx); err != nil {
 				return err
 			}
-			views = true
 		}
+		views = r.views // another may have moved the checkpoint
 		carryOut := r.carryOut
 		if apart {
 			carryOut = r.carryOutApart
@@ -314,7 +314,11 @@ func (w *writer) run(group []*request, apart bool) error {
 func (w *writer) prepareTips(ctx context.Context, r *request, apart bool) error {
 	switch {
 	case r.lazy && !r.rebuilds: // asynchronous views: nothing that an append reads
-		return w.tips.write(ctx, w.tx)
+		if err := w.tips.write(ctx, w.tx); err != nil || w.begun {
+			return err
+		}
+		w.begun = true // what comes next in this transaction does not ask again
+		return w.tips.begin(ctx, w.tx)
 	case apart || !r.appends:
 		err := w.tips.write(ctx, w.tx)
 		w.tips.forget()
