@@ -18,9 +18,10 @@ const grace = 300 * time.Millisecond
 // in the log when it was called.
 //
 // A store that may write brings them up itself. One that only reads waits for
-// whoever writes; where nobody does, as after a crash, it copies the database into
-// a temporary folder, once, and brings the views up there. The copy goes when the
-// store is closed.
+// whoever writes; where nobody does, as after a crash, or while an import lets the
+// views rest, it copies the database into a temporary folder and brings the views up
+// there. The copy serves as long as the log does not grow, and goes when the store is
+// closed.
 func (s *Store) analyse(ctx context.Context, f func(tx *projections.Tx) error, views ...string) error {
 	for _, view := range views {
 		err := s.views.CatchUp(ctx, view)
@@ -38,11 +39,7 @@ func (s *Store) analyse(ctx context.Context, f func(tx *projections.Tx) error, v
 			return err
 		}
 		if !current {
-			copied, err := s.privateCopy(ctx)
-			if err != nil {
-				return err
-			}
-			return copied.analyse(ctx, f, views...)
+			return s.inCopy(ctx, func(copied *Store) error { return copied.analyse(ctx, f, views...) })
 		}
 	}
 	return s.read(ctx, f)
@@ -66,16 +63,45 @@ func (s *Store) awaitView(ctx context.Context, view string) (current bool, err e
 	return false, nil
 }
 
-// privateCopy is a store that may write, made of this one as it is now.
-func (s *Store) privateCopy(ctx context.Context) (*Store, error) {
+// inCopy runs f on a store that may write, made of this one with all that was in the
+// log when it was called.
+func (s *Store) inCopy(ctx context.Context, f func(copied *Store) error) error {
+	wanted, err := s.lastEvent(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		s.copying.RLock()
+		if s.copied != nil && s.copiedTo >= wanted {
+			defer s.copying.RUnlock()
+			return f(s.copied)
+		}
+		s.copying.RUnlock()
+		if err := s.renewCopy(ctx, wanted); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) lastEvent(ctx context.Context) (seq int64, err error) {
+	err = s.read(ctx, func(tx *projections.Tx) error {
+		seq, err = projections.LastEvent(ctx, tx)
+		return err
+	})
+	return seq, err
+}
+
+// renewCopy makes the private copy, unless another has made one that will do.
+func (s *Store) renewCopy(ctx context.Context, wanted int64) error {
 	s.copying.Lock()
 	defer s.copying.Unlock()
-	if s.copied != nil {
-		return s.copied, nil
+	if s.copied != nil && s.copiedTo >= wanted {
+		return nil
 	}
+	s.removeCopy(ctx)
 	dir, err := os.MkdirTemp("", "sessiontree-views-*") // 0700
 	if err != nil {
-		return nil, s.db.mapError("cannot make a temporary folder", err)
+		return s.db.mapError("cannot make a temporary folder", err)
 	}
 	s.o.Logger.InfoContext(ctx, "the views are behind, and this store may not write: they are brought up in a copy", "path", s.db.path, "copy", dir)
 	path := filepath.Join(dir, privateName)
@@ -85,20 +111,25 @@ func (s *Store) privateCopy(ctx context.Context) (*Store, error) {
 	}
 	if err != nil {
 		os.RemoveAll(dir)
-		return nil, err
+		return err
 	}
 	s.copied, s.copyDir = copied, dir
-	return copied, nil
+	s.copiedTo, err = copied.lastEvent(ctx)
+	return err
 }
 
 // dropCopy closes and removes the copy, if there is one.
 func (s *Store) dropCopy(ctx context.Context) {
 	s.copying.Lock()
 	defer s.copying.Unlock()
+	s.removeCopy(ctx)
+}
+
+func (s *Store) removeCopy(ctx context.Context) {
 	if s.copied == nil {
 		return
 	}
 	s.copied.Close(context.WithoutCancel(ctx))
 	os.RemoveAll(s.copyDir)
-	s.copied = nil
+	s.copied, s.copiedTo = nil, 0
 }

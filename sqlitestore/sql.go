@@ -57,14 +57,10 @@ func (s *Store) SQL(ctx context.Context, text string, columns func(names []strin
 func (s *Store) withBranch(ctx context.Context, f func(tx *projections.Tx) error, views []string) error {
 	behind, err := s.branchIsBehind(ctx)
 	if err == nil && behind {
-		if s.writer != nil {
-			err = s.bringUpForReader(ctx)
-		} else if copied, copyErr := s.privateCopy(ctx); copyErr == nil {
-			s = copied
-		} else {
-			err = copyErr
+		if s.writer == nil {
+			return s.inCopy(ctx, func(copied *Store) error { return copied.withBranch(ctx, f, views) })
 		}
-		if err == nil {
+		if err = s.bringUpForReader(ctx); err == nil {
 			behind, err = s.branchIsBehind(ctx)
 		}
 	}

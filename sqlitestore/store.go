@@ -27,9 +27,10 @@ type Store struct {
 
 	bulk sync.Mutex // held while much is written: see inBulk
 
-	copying sync.Mutex
-	copied  *Store // see privateCopy
-	copyDir string
+	copying  sync.RWMutex
+	copied   *Store // see inCopy
+	copiedTo int64  // its last event
+	copyDir  string
 
 	closing sync.Mutex
 	open    int // readers that are not closed yet
