@@ -98,10 +98,13 @@ func WriteCheckpoint(ctx context.Context, tx *Tx, p Projection, position int64) 
 	return err
 }
 
+// Invalid is the position of rows that cannot be used: see [Invalidate].
+const Invalid = math.MaxInt64
+
 // Invalidate has a projection made again from the log when it is brought up next:
 // its position becomes one that cannot be.
 func Invalidate(ctx context.Context, tx *Tx, p Projection) error {
-	_, err := tx.Exec(ctx, "UPDATE checkpoints SET position = ? WHERE projection = ?", int64(math.MaxInt64), p.Name())
+	_, err := tx.Exec(ctx, "UPDATE checkpoints SET position = ? WHERE projection = ?", int64(Invalid), p.Name())
 	return err
 }
 

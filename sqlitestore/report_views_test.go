@@ -77,6 +77,64 @@ func TestReport_I1_ACheckpointOutOfStepIsMended(t *testing.T) {
 	}
 }
 
+// Somebody who knows nothing of the views wrote into the log: what is read is right at
+// once, and the views are when the store is opened again.
+func TestReport_I1_EventsThatNobodyAppliedAreAnswered(t *testing.T) {
+	path, branch := treeAt(t)
+	s, err := sqlitestore.Open(ctx, path, sqlitestore.Options{})
+	require.NoError(t, err)
+	tree, err := s.Open(ctx, eventlog.Metadata{ID: "s"})
+	require.NoError(t, err)
+	stats, err := tree.Stats(ctx)
+	require.NoError(t, err)
+	meddle(t, path, `INSERT INTO events (session, n, id, parent, type, timestamp, hash, payload)
+		SELECT session, n + 1, 'by-hand', id, 'custom', timestamp, x'00',
+			json_object('type', 'custom', 'id', 'by-hand', 'parentId', id, 'timestamp', timestamp, 'customType', 'x')
+		FROM events WHERE n > 0 ORDER BY n DESC LIMIT 1`)
+	now, err := tree.Branch(ctx, eventlog.None())
+	require.NoError(t, err)
+	require.Equal(t, "by-hand", now[len(now)-1].ID())
+	require.NoError(t, s.Close(ctx))
+
+	s, err = sqlitestore.Open(ctx, path, sqlitestore.Options{})
+	require.NoError(t, err)
+	defer s.Close(ctx)
+	problems, err := s.Verify(ctx)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	tree, err = s.Open(ctx, eventlog.Metadata{ID: "s"})
+	require.NoError(t, err)
+	_, err = tree.AppendMessage(ctx, benchMessage(99))
+	require.NoError(t, err)
+	now, err = tree.Branch(ctx, eventlog.None())
+	require.NoError(t, err)
+	require.Greater(t, len(now), len(branch))
+	after, err := tree.Stats(ctx)
+	require.NoError(t, err)
+	require.Equal(t, stats.Messages+1, after.Messages)
+}
+
+// Rows that were said to be of no use are not read.
+func TestReport_I1_InvalidViewsAreNotRead(t *testing.T) {
+	path, _ := treeAt(t)
+	s, err := sqlitestore.Open(ctx, path, sqlitestore.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer s.Close(ctx)
+	tree, err := s.Open(ctx, eventlog.Metadata{ID: "s"})
+	require.NoError(t, err)
+	stats, err := tree.Stats(ctx)
+	require.NoError(t, err)
+	meddle(t, path, "UPDATE heads SET messages = 999", "UPDATE checkpoints SET position = 9223372036854775807 WHERE projection = 'branch'")
+	if s, err = sqlitestore.Open(ctx, path, sqlitestore.Options{ReadOnly: true}); err == nil {
+		defer s.Close(ctx)
+		tree, err = s.Open(ctx, eventlog.Metadata{ID: "s"})
+	}
+	require.NoError(t, err)
+	again, err := tree.Stats(ctx)
+	require.NoError(t, err)
+	require.Equal(t, stats, again)
+}
+
 func TestReport_I2_I10_VerifyFindsStrayRowsAndRebuildMendsThem(t *testing.T) {
 	for name, statement := range map[string]string{
 		"segments gone":           "DELETE FROM segments WHERE parent IS NOT NULL",

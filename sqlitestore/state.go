@@ -70,7 +70,8 @@ func (s *Storage) observe(ctx context.Context, tx *projections.Tx) (st state, er
 	if leaf.Valid {
 		st.head.Leaf = eventlog.At(leaf.String)
 	}
-	if st.current = st.views == s.store.branch.Version() && applied == st.last; !st.current {
+	valid := st.views == s.store.branch.Version() && st.position != projections.Invalid
+	if st.current = valid && applied == st.last; !st.current {
 		st.leafIsThere, st.irregular = false, false
 		st.head, err = s.log(ctx, tx).Tip() // of a session that is there
 	}

@@ -83,8 +83,8 @@ func (s *Store) start(ctx context.Context) error {
 }
 
 // mend rebuilds the branch views if their checkpoint cannot be right: beyond the
-// log, or behind rows that were applied already. What it cannot see from there,
-// Verify finds.
+// log, behind rows that were applied already, or at the end of a log whose last event
+// was not applied. What it cannot see from there, Verify finds.
 func (s *Store) mend(ctx context.Context) error {
 	wrong := false
 	err := s.read(ctx, func(tx *projections.Tx) error {
@@ -98,7 +98,9 @@ func (s *Store) mend(ctx context.Context) error {
 		}
 		var one int64
 		applied, err := tx.Row(ctx, appliedBehind, []any{c.Position}, &one)
-		wrong = applied || c.Position > last
+		if wrong = applied || c.Position > last; err == nil && !wrong && c.Position == last {
+			wrong, err = tx.Row(ctx, lastNotApplied, []any{last}, &one)
+		}
 		return err
 	})
 	if err != nil || !wrong {
@@ -112,6 +114,11 @@ func (s *Store) mend(ctx context.Context) error {
 // its session's head has come that far.
 const appliedBehind = `SELECT 1 FROM events e JOIN heads h ON h.session = e.session
 	WHERE e.seq = (SELECT seq FROM events WHERE seq > ? AND n > 0 ORDER BY seq LIMIT 1) AND h.last_seq >= e.seq`
+
+// lastNotApplied says whether the log's last event was not applied: somebody wrote it
+// who knows nothing of the views.
+const lastNotApplied = `SELECT 1 FROM events e LEFT JOIN heads h ON h.session = e.session
+	WHERE e.seq = ? AND NOT (e.n = 0 AND e.type = 'session_deleted') AND coalesce(h.last_seq, 0) < e.seq`
 
 // catchUp applies what the branch views lack, in slices, so that other writers get
 // their turns; nothing if a newer program keeps them.
