@@ -145,10 +145,16 @@ func (s *Store) inLockstep(ctx context.Context, r request) error {
 	if s.writer == nil {
 		return s.readOnly()
 	}
-	for {
+	for mended := false; ; {
 		err := s.writer.do(&request{ctx: ctx, run: r.run, appends: r.appends, lazy: r.lazy, rebuilds: r.rebuilds, views: true})
 		if s.noteBranch(ctx, err) {
 			continue // without it, this time
+		}
+		// The place behind a head is taken: somebody wrote past the views.
+		if !mended && resultCode(err) == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
+			if mended = true; s.mend(ctx) == nil {
+				continue
+			}
 		}
 		if err == nil {
 			s.news.shine()

@@ -3,6 +3,7 @@ package sqlitestore_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -78,8 +79,14 @@ func TestReport_I1_ACheckpointOutOfStepIsMended(t *testing.T) {
 }
 
 // Somebody who knows nothing of the views wrote into the log: what is read is right at
-// once, and the views are when the store is opened again.
+// once, and the views are when the store is opened again, or appends.
 func TestReport_I1_EventsThatNobodyAppliedAreAnswered(t *testing.T) {
+	for _, reopened := range []bool{true, false} {
+		t.Run(fmt.Sprint("reopened=", reopened), func(t *testing.T) { eventsNobodyApplied(t, reopened) })
+	}
+}
+
+func eventsNobodyApplied(t *testing.T, reopened bool) {
 	path, branch := treeAt(t)
 	s, err := sqlitestore.Open(ctx, path, sqlitestore.Options{})
 	require.NoError(t, err)
@@ -94,18 +101,22 @@ func TestReport_I1_EventsThatNobodyAppliedAreAnswered(t *testing.T) {
 	now, err := tree.Branch(ctx, eventlog.None())
 	require.NoError(t, err)
 	require.Equal(t, "by-hand", now[len(now)-1].ID())
-	require.NoError(t, s.Close(ctx))
-
-	s, err = sqlitestore.Open(ctx, path, sqlitestore.Options{})
-	require.NoError(t, err)
+	if reopened {
+		require.NoError(t, s.Close(ctx))
+		s, err = sqlitestore.Open(ctx, path, sqlitestore.Options{})
+		require.NoError(t, err)
+		problems, err := s.Verify(ctx)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+		tree, err = s.Open(ctx, eventlog.Metadata{ID: "s"})
+		require.NoError(t, err)
+	}
 	defer s.Close(ctx)
+	_, err = tree.AppendMessage(ctx, benchMessage(99))
+	require.NoError(t, err)
 	problems, err := s.Verify(ctx)
 	require.NoError(t, err)
 	require.Empty(t, problems)
-	tree, err = s.Open(ctx, eventlog.Metadata{ID: "s"})
-	require.NoError(t, err)
-	_, err = tree.AppendMessage(ctx, benchMessage(99))
-	require.NoError(t, err)
 	now, err = tree.Branch(ctx, eventlog.None())
 	require.NoError(t, err)
 	require.Greater(t, len(now), len(branch))
