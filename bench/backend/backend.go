@@ -163,7 +163,7 @@ func FindLimit(name string) (Backend, bool) {
 
 // Find is the backend or limit of this module with a name.
 func Find(name string) (Backend, bool) {
-	for _, b := range []Backend{SQLite(), JSONL(), Memory()} {
+	for _, b := range []Backend{SQLite(), SQLiteCodingAgent(), JSONL(), Memory()} {
 		if b.Name == name {
 			return b, true
 		}

@@ -20,10 +20,29 @@ func SQLite() Backend {
 	return Backend{Name: "sqlite", About: "this module's store, one SQLite file", Limit: BareSQL().Name, Ours: true, Views: sqlitestore.ViewNames(), Open: openSQLite}
 }
 
+// InCodingAgent is how the names of backends end whose sessions have the coding
+// agent's dialect.
+const InCodingAgent = "-coding-agent"
+
+// SQLiteCodingAgent is [SQLite] with sessions in the coding agent's dialect.
+func SQLiteCodingAgent() Backend {
+	b := SQLite()
+	b.Name += InCodingAgent
+	b.About += ", sessions in the coding agent's dialect"
+	b.Open = func(ctx context.Context, dir string, o Options) (Store, error) {
+		return openSQLiteIn(ctx, eventlog.CodingAgent, dir, o)
+	}
+	return b
+}
+
 // DatabaseName is the file of [SQLite] in its folder.
 const DatabaseName = "sessions.db"
 
 func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
+	return openSQLiteIn(ctx, eventlog.Harness, dir, o)
+}
+
+func openSQLiteIn(ctx context.Context, dialect eventlog.Dialect, dir string, o Options) (Store, error) {
 	path := filepath.Join(dir, DatabaseName)
 	options := sqlitestore.Options{}
 	if o.Normal {
@@ -36,6 +55,7 @@ func openSQLite(ctx context.Context, dir string, o Options) (Store, error) {
 	a := &analyst{store: store, path: path}
 	return &sessions{
 		repo:    store,
+		dialect: dialect,
 		find:    byID,
 		list:    func(ctx context.Context, limit int) (int, error) { return listPage(ctx, store, limit) },
 		take:    func(ctx context.Context, file string) (int, error) { return importFile(ctx, store, file) },

@@ -14,7 +14,8 @@ import (
 
 // sessions is a store of this module: any repository of sessions.
 type sessions struct {
-	repo eventlog.Repo
+	repo    eventlog.Repo
+	dialect eventlog.Dialect // of sessions that are created
 
 	// find gives what the repository needs to open a session.
 	find func(id string) (eventlog.Metadata, error)
@@ -142,7 +143,7 @@ const folder = "/project"
 func (s *sessions) create(ctx context.Context, r Request) (Reply, error) {
 	var session *eventlog.Session
 	reply, err := timed(func() (_ Reply, err error) {
-		session, err = s.repo.Create(ctx, eventlog.CreateOptions{ID: r.Session, CWD: folder})
+		session, err = s.repo.Create(ctx, eventlog.CreateOptions{ID: r.Session, CWD: folder, Dialect: s.dialect})
 		return Reply{Count: 1}, err
 	})
 	if err == nil {

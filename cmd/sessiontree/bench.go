@@ -88,7 +88,7 @@ func (c *cli) benchCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.shapes, "shapes", nil, "shapes of trees (default chain,comb,realistic): "+strings.Join(treeshape.Names(), ", "))
 	flags.StringSliceVar(&f.sizes, "sizes", nil, "entries in a tree (default 1k,2k,5k,10k), such as 1k,10k,100k,1M; growth is fitted over four or more")
-	flags.StringSliceVar(&f.backends, "backends", nil, "backends (default sqlite): sqlite, jsonl, memory; bare-sql and bare-file are the limits; of others, see \"bench peers\": "+strings.Join(peerNames(), ", "))
+	flags.StringSliceVar(&f.backends, "backends", nil, "backends (default sqlite): sqlite, sqlite-coding-agent (its sessions in that dialect), jsonl, memory; bare-sql and bare-file are the limits; of others, see \"bench peers\": "+strings.Join(peerNames(), ", "))
 	flags.StringSliceVar(&f.operations, "ops", nil, "operations, or patterns such as append*: "+strings.Join(bench.OperationNames(), ", "))
 	flags.Uint64Var(&f.seed, "seed", 1, "draws the trees and chooses the entries")
 	flags.Float64Var(&f.effort, "effort", 1, "how many samples to take, in parts of the usual number")
