@@ -42,7 +42,7 @@ func spoiled(r *rand.Rand, head string, entries []eventlog.Entry) string {
 		case 3:
 			b.WriteString(e.JSON()[:1+r.IntN(len(e.JSON())-1)]) // half, then the whole
 		case 4:
-			b.WriteString(`{"type":"message","id":"x"}` + newline) // no entry
+			b.WriteString(`{"type":"message","id":"x","message":{}` + newline) // never ended
 		case 5:
 			b.WriteString("\xff\xfe" + newline)
 		}
