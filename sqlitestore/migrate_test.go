@@ -333,7 +333,7 @@ func TestAnUpgradeWaitsForAWriter(t *testing.T) {
 	require.NoError(t, err)
 	useSchema(t, nextSchema())
 
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = openDatabase(ctx, path, Options{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)

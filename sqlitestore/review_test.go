@@ -181,7 +181,7 @@ func requireWaited(t *testing.T, err, ended error) {
 // wanted to write, and nothing was written.
 func TestReport_F5_WhoWaitsInVainIsToldForWhom(t *testing.T) {
 	path, _ := treeAt(t)
-	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal, BusyTimeout: 30 * time.Millisecond})
+	s := sqlitestoretest.OpenAt(t, path, sqlitestore.Options{Synchronous: sqlitestore.Normal, BusyTimeout: 400 * time.Millisecond})
 	tree, err := s.Open(ctx, eventlog.Metadata{ID: "s"})
 	require.NoError(t, err)
 	before, err := tree.Head(ctx)
@@ -221,11 +221,11 @@ func TestReport_F5_WhoWaitsInVainIsToldForWhom(t *testing.T) {
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {
 			requireWaited(t, write(ctx), nil)
-			soon, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+			soon, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
 			defer cancel()
 			requireWaited(t, write(soon), context.DeadlineExceeded)
 			until, cancel := context.WithCancel(ctx)
-			time.AfterFunc(30*time.Millisecond, cancel)
+			time.AfterFunc(60*time.Millisecond, cancel)
 			requireWaited(t, write(until), context.Canceled)
 		})
 	}
