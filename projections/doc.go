@@ -5,7 +5,9 @@
 // transaction that also moves its checkpoint, so that what it wrote and how far
 // it has come are never apart. The branch set ([Branch]: ancestry, heads,
 // labels) is applied in the writer's own transaction, so that reads of it are
-// never behind; [CatchUp] brings a view forward that is, in slices. The other views
+// never behind. Its checkpoint says only that it is in this lockstep: to move it would
+// cost each append a page more, and who writes without applying leaves that state
+// first ([LeaveLockstep]). [CatchUp] brings a view forward that is, in slices. The other views
 // follow asynchronously, each in a goroutine of a [Runner], and their readers wait
 // until all that was in the log is in the view ([Runner.CatchUp]): an index that
 // every append would have to move belongs there.

@@ -23,16 +23,19 @@ import (
 const benchLong = `bench measures stores of session trees, on trees that it draws itself: how long
 each operation takes, beside what is possible (the same bytes through bare SQL or
 a bare file, turn by turn), and how the cost grows with the size of the tree. It
-takes a minute or two; --sizes, --shapes, --backends and --ops ask for more or
-less. It touches no session: stores are made in temporary folders. Other stores are
-measured beside ours with --backends sqlite,pi-sqlite,pi-jsonl: see "bench peers".
+takes some ten minutes; --sizes, --shapes, --backends, --ops and --effort ask for
+more or less. It touches no session: stores are made in temporary folders. Other
+stores are measured beside ours with --backends sqlite,pi-sqlite,pi-jsonl: see
+"bench peers".
 
 "times the limit" is the median of many pairs, with the interval in which it lies
 with 95%; "quiet" is what the fastest tenth of both says, on a busy machine the
 better guess; "cpu" is the ratio of processor time, which others do not change
-but which leaves out all waiting for the disk. A "?" marks a figure that another run may put elsewhere by more than a
-tenth. A target is what this project asks of its own backends; a missed one is no
-error. Times depend on the machine: compare two runs of one machine.
+but which leaves out all waiting for the disk. A "?" marks a figure that another
+run may put elsewhere by more than a tenth. A target is what this project asks of
+its own backends; a missed one is no error. A time may have a ratio beside it,
+which does as well: on a slower machine its limit takes longer too. Times depend on
+the machine: compare two runs of one machine.
 
 --json:
 {
@@ -51,7 +54,7 @@ error. Times depend on the machine: compare two runs of one machine.
               "cpu": processor time for each unit, the mean, "cpuRatio": to the
               limit's; both missing where it is not known
               "unsure": true, or missing
-              "target": {"ratio" or "value", "p99" or "total": true for a value
+              "target": {"ratio", "value" or both, "p99" or "total": true for a value
                         that is the 99th percentile, or for all entries together}
               "met": true, or missing}]
   "growth":   [{"operation", "backend", "shape", "sizes", "by": "size" or
