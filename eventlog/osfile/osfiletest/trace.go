@@ -89,12 +89,18 @@ type start struct {
 	at   int // operations before it
 }
 
-const unfinished, resumed = " <unfinished ...>", " resumed>"
+// A call is detached if its thread was killed, with its process, as it began: it
+// was not run, and its name may be unknown ("???").
+const unfinished, resumed, detached = " <unfinished ...>", " resumed>", " <detached ...>"
 
 func (p *tracer) line(line string) error {
 	thread, text, ok := strings.Cut(line, " ")
 	text = strings.TrimLeft(text, " ")
 	if !ok || strings.HasPrefix(text, "+++") || strings.HasPrefix(text, "---") {
+		return nil
+	}
+	if strings.HasSuffix(text, detached) || strings.HasPrefix(text, "???") {
+		delete(p.open, thread)
 		return nil
 	}
 	if begin, ok := strings.CutSuffix(text, unfinished); ok {
