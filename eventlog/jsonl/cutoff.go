@@ -62,7 +62,7 @@ func (c *Contents) cutOff(gaps []gap) {
 	}
 	c.Entries = c.Entries[:from.entries:from.entries]
 	c.Damage = from.swallow(c.Damage, c.tail.size)
-	c.tail.start, c.tail.line = from.Offset, from.Line
+	c.tail.tear(from)
 	if c.Lines != nil {
 		c.Lines = c.Lines[:from.entries]
 	}
@@ -84,7 +84,7 @@ func (s *Storage) cutOff(p *parsed) {
 	})
 	if found {
 		p.entries, p.damage = p.entries[:from.entries], from.swallow(p.damage, s.tail.size)
-		s.tail.start, s.tail.line = from.Offset, from.Line
+		s.tail.tear(from)
 	}
 }
 

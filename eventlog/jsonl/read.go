@@ -49,11 +49,15 @@ type tail struct {
 	open bool  // whether that line has bytes, but no newline
 	// start is size, unless the open line is torn: then it is where the line
 	// starts, behind a header that it is glued to. Torn is a line that gave no
-	// entry.
+	// entry, and all from the gap on of an append that was cut off.
 	start int64
 }
 
 func (t tail) torn() bool { return t.start < t.size }
+
+// tear makes all from a gap on torn. The gap may stand within a line, behind an entry
+// or a header.
+func (t *tail) tear(from gap) { t.start, t.line, t.open = from.Offset, from.Line, true }
 
 // Parse reads a session file's text as [Open] does; path is for messages. It
 // fails with [eventlog.ErrInvalidSession] when there is no header to be read,
