@@ -215,6 +215,28 @@ func DialectOf(ctx context.Context, tx *Tx, session int64) (eventlog.Dialect, er
 	return eventlog.ParseDialect(name)
 }
 
+// ReadAs makes the entries of events, which were read as the harness's, those of
+// their sessions' dialects.
+func ReadAs(ctx context.Context, tx *Tx, events []Event) error {
+	dialects := map[int64]eventlog.Dialect{}
+	for i := range events {
+		e := &events[i]
+		if e.N <= 0 {
+			continue
+		}
+		d, known := dialects[e.Session]
+		if !known {
+			var err error
+			if d, err = DialectOf(ctx, tx, e.Session); err != nil {
+				return err
+			}
+			dialects[e.Session] = d
+		}
+		e.readAs(d)
+	}
+	return nil
+}
+
 // readAs makes an event's entry, which was read as the harness's, one of a dialect.
 func (e *Event) readAs(d eventlog.Dialect) {
 	if d != eventlog.Harness {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/sessionfile"
+	"github.com/sessiontree/sessiontree/projections"
 	"github.com/sessiontree/sessiontree/sqlitestore"
 	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
 )
@@ -188,4 +189,28 @@ func TestASessionWithAnEmptyID(t *testing.T) {
 	require.Equal(t, r.Session, taken(t, s, path, sqlitestore.Extended, 1).Session)
 	write(t, path, "\n"+text)
 	require.Equal(t, r.Session, taken(t, s, path, sqlitestore.Unchanged, 0).Session)
+}
+
+// Entries without a text as id have one that only their dialect knows. Verify copies
+// the log slice by slice, and here two that share it stand in different ones.
+func TestVerifyReadsIDsByTheDialect(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	dir := t.TempDir()
+	before := strings.Builder{}
+	before.WriteString(header("before", ""))
+	for i := range projections.BranchSlice - 5 {
+		before.WriteString(line(fmt.Sprintf("e%d", i), "", "1"))
+	}
+	nameless := `{"type":"message","parentId":%q,` + at + `,"message":{"role":"user","content":"nameless"}}` + "\n"
+	for i, text := range []string{
+		before.String(),
+		header("x", "") + line("a", "", "1") + fmt.Sprintf(nameless, "a") + line("b", "a", "2") + line("c", "b", "3") + fmt.Sprintf(nameless, "c"),
+	} {
+		path := filepath.Join(dir, fmt.Sprintf("%d.jsonl", i))
+		write(t, path, text)
+		require.NoError(t, importAll(t, s, sqlitestore.ImportOptions{}, path)[0].Err)
+	}
+	problems, err := s.Verify(ctx)
+	require.NoError(t, err)
+	require.Empty(t, problems)
 }

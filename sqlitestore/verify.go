@@ -125,8 +125,12 @@ func (s *Store) copyTo(ctx context.Context, tx *projections.Tx, to *Store) error
 		return err
 	}
 	for after := int64(0); ; {
-		events, _, err := projections.ReadEvents(ctx, tx, after, 2000)
+		events, _, err := projections.ReadEvents(ctx, tx, after, projections.BranchSlice)
 		if err != nil || len(events) == 0 {
+			return err
+		}
+		// The ids are kept as the session's dialect reads them.
+		if err := projections.ReadAs(ctx, tx, events); err != nil {
 			return err
 		}
 		err = to.writer.update(ctx, func(ctx context.Context, copied *projections.Tx) error {
