@@ -72,6 +72,7 @@ type Draft struct {
 
 	checked Message // a message that is known to be JSON, so that it is not read again
 	role    role    // which it has
+	content bool    // whether it has content
 
 	// complete sets fields that depend on what the storage chooses.
 	complete func(d *Draft, w writing)
@@ -272,8 +273,8 @@ func (d Draft) plainEntry(parent Ref, dialect Dialect) (e Entry, ok bool) {
 		case "type", "id", "parentId", "timestamp":
 			return e, false
 		case "message":
-			if end, e.role = len(text), d.role; f.Value != d.checked.Value {
-				end, e.role, err = skipMessage(text, 0)
+			if end, e.role, e.hasContent = len(text), d.role, d.content; f.Value != d.checked.Value {
+				end, err = e.skipMessage(text, 0)
 			}
 		default:
 			end, err = js.Skip(text, 0)
@@ -413,7 +414,9 @@ func MessageDraft(m Message) Draft {
 	if !js.IsCanonical(m.Value) {
 		return draft(TypeMessage, field("message", m.Value))
 	}
-	return Draft{Type: TypeMessage, Fields: []js.Member{field("message", m.Value)}, checked: m, role: m.canonicalRole()}
+	d := Draft{Type: TypeMessage, Fields: []js.Member{field("message", m.Value)}, checked: m}
+	d.role, d.content = m.canonicalFacts()
+	return d
 }
 
 // ThinkingLevelDraft sets the thinking level of what follows; any text passes.

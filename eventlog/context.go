@@ -75,13 +75,18 @@ func (d Dialect) BuildContext(branch []Entry, o ContextOptions) (Context, error)
 func (d Dialect) contextOf(s Settings, entries []Entry, o ContextOptions) (Context, error) {
 	c := Context{Settings: s, Messages: make([]Message, 0, len(entries))}
 	r, ed := d.rules(), d.rules().edits(entries)
+	var system []Message // those that may be system messages
 	var err error
 	for i := range entries {
+		before := len(c.Messages)
 		if c.Messages, err = r.messages(c.Messages, i, entries, ed, &o); err != nil {
 			return Context{}, err
 		}
+		if entries[i].mayBeSystem() {
+			system = append(system, c.Messages[before:]...)
+		}
 	}
-	if c.ActiveTools, err = r.tools(s, c.Messages); err != nil {
+	if c.ActiveTools, err = r.tools(s, system); err != nil {
 		return Context{}, err
 	}
 	return c, nil

@@ -46,7 +46,7 @@ type rules interface {
 	settings(branch []Entry) (Settings, error)
 	edits(entries []Entry) edits
 	messages(dst []Message, i int, entries []Entry, ed edits, o *ContextOptions) ([]Message, error)
-	tools(s Settings, messages []Message) ([]js.Value, error)
+	tools(s Settings, system []Message) ([]js.Value, error)
 	knowsSystem() bool
 	isTop(e Entry) bool
 	orderChildren(n int, entry func(int) Entry, reorder func([]int))

@@ -54,6 +54,11 @@ func (e Entry) isSystem() bool {
 	return e.kind == kindMessage && e.role == roleOther && e.Message().Get("role").Is(RoleSystem)
 }
 
+// mayBeSystem says whether a system message may be among what e gives to a context.
+func (e *Entry) mayBeSystem() bool {
+	return e.kind == kindMessage && e.role == roleOther || e.kind == kindCompaction
+}
+
 func (codingAgent) settings(branch []Entry) (Settings, error) {
 	return lastSettings(branch, func(*Settings, Entry) error { return nil })
 }
@@ -102,7 +107,7 @@ func withContent(e Entry) (Message, error) {
 	if m.Nullish() {
 		return m, e.faulty("message", "is missing")
 	}
-	if !m.Get("content").Nullish() {
+	if e.hasContent {
 		return m, nil
 	}
 	switch m.Role() {
@@ -127,8 +132,8 @@ func (m Message) with(key string, v js.Value) Message {
 }
 
 // tools are those that stand after replaying the context's system messages.
-func (codingAgent) tools(_ Settings, messages []Message) ([]js.Value, error) {
-	tools, err := currentTools(messages)
+func (codingAgent) tools(_ Settings, system []Message) ([]js.Value, error) {
+	tools, err := currentTools(system)
 	return toolNames(tools), err
 }
 

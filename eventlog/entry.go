@@ -154,6 +154,7 @@ type Entry struct {
 	messageStart, messageEnd uint32
 	kind                     kind
 	role                     role
+	hasContent               bool // the message has content, and it is not null
 }
 
 // ParseEntry reads one entry. What it checks is what Pi's reader checks, in its
@@ -188,8 +189,8 @@ func parseEntry(text string) (Entry, error) {
 	var typ, id, parent, target js.Value
 	end, err := js.WalkObject(text, 0, func(key string, at int) (int, error) {
 		if key == "message" {
-			end, role, err := skipMessage(text, at)
-			e.messageStart, e.messageEnd, e.role = uint32(at), uint32(end), role
+			end, err := e.skipMessage(text, at)
+			e.messageStart, e.messageEnd = uint32(at), uint32(end)
 			return end, err
 		}
 		end, err := js.Skip(text, at)
@@ -241,22 +242,28 @@ func parseEntry(text string) (Entry, error) {
 	return e, nil
 }
 
-// skipMessage checks the value at text[at] as [js.Skip] does, and finds the role
-// that it has as a message.
-func skipMessage(text string, at int) (end int, r role, err error) {
-	if at == len(text) || text[at] != '{' {
-		end, err = js.Skip(text, at)
-		return end, roleOther, err
+// skipMessage checks the value at text[at] as [js.Skip] does, and finds what the
+// entry knows of it as a message.
+func (e *Entry) skipMessage(text string, at int) (end int, err error) {
+	if e.role, e.hasContent = roleOther, false; at == len(text) || text[at] != '{' {
+		return js.Skip(text, at)
 	}
-	var v js.Value
+	var role js.Value
 	end, err = js.WalkObject(text, at, func(key string, at int) (int, error) {
 		end, err := js.Skip(text, at)
-		if err == nil && key == "role" {
-			v = js.Trusted(text[at:end])
+		if err != nil {
+			return end, err
 		}
-		return end, err
+		switch key {
+		case "role":
+			role = js.Trusted(text[at:end])
+		case "content":
+			e.hasContent = text[at] != 'n'
+		}
+		return end, nil
 	})
-	return end, roleOf(v), err
+	e.role = roleOf(role)
+	return end, err
 }
 
 // TrustedEntry reads an entry whose text [ParseEntry] took before, and was kept
@@ -269,10 +276,14 @@ func TrustedEntry(text string) Entry {
 	js.WalkChecked(text, 0, func(key string, at int) int {
 		if key == "message" && text[at] == '{' {
 			var r js.Value
+			e.hasContent = false
 			end := js.WalkChecked(text, at, func(key string, at int) int {
 				end := js.SkipChecked(text, at)
-				if key == "role" {
+				switch key {
+				case "role":
 					r = js.Trusted(text[at:end])
+				case "content":
+					e.hasContent = text[at] != 'n'
 				}
 				return end
 			})
@@ -294,7 +305,7 @@ func TrustedEntry(text string) Entry {
 		case "timestamp":
 			e.stampStart, e.stampEnd = uint32(at), uint32(end)
 		case "message":
-			e.messageStart, e.messageEnd, e.role = uint32(at), uint32(end), roleOther
+			e.messageStart, e.messageEnd, e.role, e.hasContent = uint32(at), uint32(end), roleOther, false
 		}
 		return end
 	})

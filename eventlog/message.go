@@ -76,14 +76,20 @@ func (m Message) Role() string {
 	return s
 }
 
-// canonicalRole is the role of a message that is canonical: no key stands twice
-// there, and the role comes first as a rule.
-func (m Message) canonicalRole() role {
-	const first = `{"role":`
-	if text := m.JSON(); strings.HasPrefix(text, first) {
-		return roleOf(js.Trusted(text[len(first):js.SkipChecked(text, len(first))]))
+// canonicalFacts are what an entry knows of a message that is canonical: no key
+// stands twice there, and role and content come first as a rule.
+func (m Message) canonicalFacts() (r role, hasContent bool) {
+	const first, second = `{"role":`, `,"content":`
+	text := m.JSON()
+	if !strings.HasPrefix(text, first) {
+		return roleOf(m.Get("role")), !m.Get("content").Nullish()
 	}
-	return roleOf(m.Get("role"))
+	end := js.SkipChecked(text, len(first))
+	r = roleOf(js.Trusted(text[len(first):end]))
+	if rest, ok := strings.CutPrefix(text[end:], second); ok {
+		return r, rest[0] != 'n'
+	}
+	return r, !m.Get("content").Nullish()
 }
 
 // Time is the message's time in milliseconds since 1970, and whether it has one.
