@@ -343,6 +343,21 @@ CREATE INDEX tool_calls_by_id ON tool_calls (session, call_id);
 CREATE INDEX tool_calls_by_tool ON tool_calls (session, tool, seq);
 CREATE INDEX tool_calls_by_time ON tool_calls (at);
 
+-- The sums of the calls that count.
+CREATE TABLE tool_sums (
+    session      INTEGER NOT NULL,
+    day          INTEGER NOT NULL,     -- days since 1970, UTC
+    tool         INTEGER NOT NULL,
+    calls        INTEGER NOT NULL,
+    failed       INTEGER NOT NULL,
+    retries      INTEGER NOT NULL,
+    no_result    INTEGER NOT NULL,
+    input_bytes  INTEGER NOT NULL,
+    result_bytes INTEGER NOT NULL,
+    millis       INTEGER NOT NULL,     -- from the calls to their results
+    PRIMARY KEY (session, day, tool)
+) STRICT, WITHOUT ROWID;
+
 -- A turn: a message of the user with what its session got until the next. It
 -- counts if its first response does.
 CREATE TABLE turns (
@@ -537,6 +552,7 @@ DROP TABLE search_terms;
 DROP TABLE search;
 DROP TABLE compactions;
 DROP TABLE turns;
+DROP TABLE tool_sums;
 DROP TABLE tool_calls;
 DROP TABLE tools;
 DROP TABLE usage_sessions;

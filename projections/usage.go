@@ -15,7 +15,8 @@ import (
 // Usage is the view of what was spent: a row for each copy of a billed response,
 // of which one counts, and sums of those that do by quarter of an hour, session,
 // model and kind. Quarters make the day of any time zone. With it go the calls of
-// tools and the turns, which count if their response does, and the compactions.
+// tools, with sums by session, day and tool, and the turns, which count if their
+// response does, and the compactions.
 //
 // # What is counted once
 //
@@ -42,7 +43,7 @@ func (Usage) Version() int { return 1 }
 
 // Tables implements [Projection].
 func (Usage) Tables() []string {
-	return []string{"usage", "usage_rollup", "usage_times", "usage_sessions", "models", "tool_calls", "tools", "turns", "compactions"}
+	return []string{"usage", "usage_rollup", "usage_times", "usage_sessions", "models", "tool_calls", "tool_sums", "tools", "turns", "compactions"}
 }
 
 // Reset implements [Projection].
@@ -81,13 +82,16 @@ type usageBatch struct {
 	models map[modelName]int64
 	sums   map[usageKey]usageSum
 
-	tools map[string]int64
+	tools toolsBatch
 	turns map[int64]*turn // of each session, the one that goes on; nil: none
 }
 
 // Apply implements [Projection].
 func (Usage) Apply(ctx context.Context, tx *Tx, events []Event) error {
-	b := &usageBatch{tx: tx, models: map[modelName]int64{}, sums: map[usageKey]usageSum{}, tools: map[string]int64{}, turns: map[int64]*turn{}}
+	b := &usageBatch{tx: tx, models: map[modelName]int64{}, sums: map[usageKey]usageSum{}, turns: map[int64]*turn{}}
+	if err := b.tools.begin(ctx, tx); err != nil {
+		return err
+	}
 	touched := map[int64]bool{}
 	for _, e := range events {
 		if e.N == 0 && e.Type == SessionDeleted {
@@ -107,13 +111,16 @@ func (Usage) Apply(ctx context.Context, tx *Tx, events []Event) error {
 			return err
 		}
 	}
-	if err := b.writeTurns(ctx); err != nil {
+	if err := b.writeWork(ctx); err != nil {
 		return err
 	}
 	for session := range touched {
 		if err := b.markLive(ctx, session, events[len(events)-1].Seq); err != nil {
 			return err
 		}
+	}
+	if err := b.writeToolSums(ctx); err != nil {
+		return err
 	}
 	return b.write(ctx)
 }

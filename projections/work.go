@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 
 	"github.com/sessiontree/sessiontree/eventlog"
-	"github.com/sessiontree/sessiontree/eventlog/js"
 )
 
 // What agents did, beside what it cost: calls of tools, turns, compactions.
@@ -40,10 +39,8 @@ func (b *usageBatch) begin(ctx context.Context, e Event) error {
 	if err := b.writeTurn(ctx, b.turns[e.Session]); err != nil {
 		return err
 	}
-	t := &turn{seq: e.Seq, session: e.Session, at: entryTime(e.Entry), last: e.Seq}
-	b.turns[e.Session] = t
-	_, err := b.tx.Exec(ctx, "INSERT OR IGNORE INTO turns (seq, session, at, last, millis, responses, calls, counted) VALUES (?, ?, ?, ?1, 0, 0, 0, 0)", t.seq, t.session, t.at)
-	return err
+	b.turns[e.Session] = &turn{seq: e.Seq, session: e.Session, at: entryTime(e.Entry), last: e.Seq, changed: true}
+	return nil
 }
 
 // turn is the session's turn that an entry belongs to, nil for none.
@@ -96,63 +93,13 @@ func (b *usageBatch) response(ctx context.Context, e Event, m eventlog.Message) 
 	t.calls += calls
 	if t.first == 0 {
 		t.first = e.Seq
-		return b.writeTurn(ctx, t) // a recount may ask for it
 	}
 	return nil
 }
 
-// call adds a call.
-func (b *usageBatch) call(ctx context.Context, e Event, idx int64, block js.Value) error {
-	name, _ := block.Get("name").Str()
-	id, _ := block.Get("id").Str()
-	tool, err := b.tool(ctx, name)
-	if err != nil {
-		return err
-	}
-	var retry int
-	_, err = b.tx.Row(ctx, "SELECT failed FROM tool_calls WHERE session = ? AND tool = ? AND seq < ? ORDER BY seq DESC, idx DESC LIMIT 1", []any{e.Session, tool, e.Seq}, &retry)
-	if err != nil {
-		return err
-	}
-	_, err = b.tx.Exec(ctx, `INSERT OR IGNORE INTO tool_calls (seq, idx, session, at, tool, call_id, input_bytes, retry, failed, result_bytes, counted)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, (SELECT counted > 0 FROM usage WHERE seq = ?1))`,
-		e.Seq, idx, e.Session, entryTime(e.Entry), tool, id, len(block.Get("arguments").JSON()), retry)
-	return err
-}
-
-// tool is the key of a tool.
-func (b *usageBatch) tool(ctx context.Context, name string) (key int64, err error) {
-	if key, ok := b.tools[name]; ok {
-		return key, nil
-	}
-	ok, err := b.tx.Row(ctx, "SELECT key FROM tools WHERE name = ?", []any{name}, &key)
-	if err != nil {
-		return 0, err
-	}
-	if !ok {
-		r, err := b.tx.Exec(ctx, "INSERT INTO tools (name) VALUES (?)", name)
-		if err != nil {
-			return 0, err
-		}
-		if key, err = r.LastInsertId(); err != nil {
-			return 0, err
-		}
-	}
-	b.tools[name] = key
-	return key, nil
-}
-
-// result adds a result to its call: the latest with the id that has none.
+// result adds a result to its call and to its turn.
 func (b *usageBatch) result(ctx context.Context, e Event, m eventlog.Message) error {
-	id, _ := m.Get("toolCallId").Str()
-	failed := 0
-	if m.Get("isError").Truthy() {
-		failed = 1
-	}
-	_, err := b.tx.Exec(ctx, `UPDATE tool_calls SET result_seq = ?1, result_at = ?2, failed = ?3, result_bytes = ?4
-		WHERE (seq, idx) = (SELECT seq, idx FROM tool_calls WHERE session = ?5 AND call_id = ?6 AND seq < ?1 ORDER BY seq DESC, idx DESC LIMIT 1) AND result_seq IS NULL`,
-		e.Seq, entryTime(e.Entry), failed, len(m.Get("content").JSON()), e.Session, id)
-	if err != nil {
+	if err := b.toolResult(ctx, e, m); err != nil {
 		return err
 	}
 	t, err := b.turn(ctx, e)
@@ -182,43 +129,43 @@ func (b *usageBatch) compaction(ctx context.Context, e Event) error {
 	return err
 }
 
-func (b *usageBatch) writeTurns(ctx context.Context) error {
+// writeWork writes the calls and turns of the batch. What counts is asked for now: a
+// recount before this finds none of them, one behind it all.
+func (b *usageBatch) writeWork(ctx context.Context) error {
 	for _, t := range b.turns {
 		if err := b.writeTurn(ctx, t); err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.writeCalls(ctx)
 }
+
+// turnSQL writes a turn, for the first time or as it has grown.
+const turnSQL = `INSERT INTO turns (seq, session, at, first, last, millis, responses, calls, counted)
+VALUES (?1, ?2, ?3, nullif(?4, 0), ?5, ?6, ?7, ?8, coalesce((SELECT counted > 0 FROM usage WHERE seq = ?4), 0))
+ON CONFLICT (seq) DO UPDATE SET first = excluded.first, last = excluded.last, millis = excluded.millis,
+	responses = excluded.responses, calls = excluded.calls, counted = excluded.counted`
 
 func (b *usageBatch) writeTurn(ctx context.Context, t *turn) error {
 	if t == nil || !t.changed {
 		return nil
 	}
 	t.changed = false
-	_, err := b.tx.Exec(ctx, `UPDATE turns SET first = nullif(?2, 0), last = ?3, millis = ?4, responses = ?5, calls = ?6,
-		counted = coalesce((SELECT counted > 0 FROM usage WHERE seq = ?2), 0) WHERE seq = ?1`,
-		t.seq, t.first, t.last, t.millis, t.responses, t.calls)
+	_, err := b.tx.Exec(ctx, turnSQL, t.seq, t.session, t.at, t.first, t.last, t.millis, t.responses, t.calls)
 	return err
 }
 
 // recountWork follows a response that begins or ceases to count.
 func (b *usageBatch) recountWork(ctx context.Context, seq int64, counts bool) error {
-	for _, query := range []string{
-		"UPDATE tool_calls SET counted = ?2 WHERE seq = ?1",
-		"UPDATE turns SET counted = ?2 WHERE first = ?1",
-	} {
-		if _, err := b.tx.Exec(ctx, query, seq, counts); err != nil {
-			return err
-		}
+	if _, err := b.tx.Exec(ctx, "UPDATE turns SET counted = ?2 WHERE first = ?1", seq, counts); err != nil {
+		return err
 	}
-	return nil
+	return b.recountCalls(ctx, seq, counts)
 }
 
 func (b *usageBatch) deleteWork(ctx context.Context, session int64) error {
 	delete(b.turns, session)
 	for _, query := range []string{
-		"DELETE FROM tool_calls WHERE session = ?",
 		"DELETE FROM turns WHERE session = ?",
 		"DELETE FROM compactions WHERE session = ?",
 	} {
@@ -226,5 +173,5 @@ func (b *usageBatch) deleteWork(ctx context.Context, session int64) error {
 			return err
 		}
 	}
-	return nil
+	return b.deleteCalls(ctx, session)
 }

@@ -64,14 +64,21 @@ func analytics() (all []planned) {
 		all = append(all, planned{name: name, text: text + where + end, args: args, sorts: sorts, scans: scans})
 	}
 	const (
-		tools       = " GROUP BY 1 ORDER BY 2 DESC, 1"
 		turns       = " ORDER BY r.millis DESC, r.seq DESC LIMIT ?"
 		calls       = " ORDER BY r.seq DESC, r.idx DESC LIMIT ?"
 		compactions = " ORDER BY r.seq DESC"
 	)
-	work("tools", toolsSQL, tools, WorkOptions{}, 2, "r")
-	work("tools of a session", toolsSQL, tools, WorkOptions{Session: "s"}, 1)
-	work("tools since a day", toolsSQL, tools, WorkOptions{Since: day}, 2)
+	tools := func(name string, o WorkOptions, sorts int, scans ...string) {
+		text, args := o.toolsSQL()
+		all = append(all, planned{name: "tools " + name, text: text, args: args, sorts: sorts, scans: scans})
+	}
+	tools("in all", WorkOptions{}, 2, "r")
+	tools("of a session", WorkOptions{Session: "s"}, 2)
+	tools("of a folder", WorkOptions{CWD: "/x"}, 2)
+	tools("since a day", WorkOptions{Since: day}, 2, "r")
+	tools("within a part of a day", WorkOptions{Since: day, Until: day.Add(time.Hour)}, 2)
+	tools("from one part of a day to another", WorkOptions{Since: day.Add(time.Hour), Until: day.Add(100 * time.Hour)}, 2, "r", "part")
+	tools("of a session from one part of a day to another", WorkOptions{Session: "s", Since: day.Add(time.Hour), Until: day.Add(100 * time.Hour)}, 2, "part")
 	work("slow turns", slowTurnsSQL, turns, WorkOptions{}, 0, "r USING INDEX turns_by_length")
 	work("slow turns of a session", slowTurnsSQL, turns, WorkOptions{Session: "s"}, 1)
 	work("slow turns since a day", slowTurnsSQL, turns, WorkOptions{Since: day}, 1)

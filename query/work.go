@@ -28,11 +28,21 @@ func (o WorkOptions) limit() int {
 // where is the condition that the options are, on a table r with at and session,
 // with its arguments.
 func (o WorkOptions) where() (string, []any) {
-	since, until := UsageOptions{Since: o.Since, Until: o.Until}.millis()
+	since, until := o.millis()
 	text, args := "", []any{}
-	if since > -1 || until < 1<<62 {
+	if since > -1 || until < noBound {
 		text, args = " AND r.at >= ? AND r.at < ?", []any{since, until}
 	}
+	of, more := o.whose()
+	return text + of, append(args, more...)
+}
+
+func (o WorkOptions) millis() (since, until int64) {
+	return UsageOptions{Since: o.Since, Until: o.Until}.millis()
+}
+
+// whose is the part of the condition that is not about the time.
+func (o WorkOptions) whose() (text string, args []any) {
 	if o.Session != "" {
 		text, args = text+" AND r.session = (SELECT key FROM sessions WHERE id = ?)", append(args, o.Session)
 	}
@@ -40,47 +50,6 @@ func (o WorkOptions) where() (string, []any) {
 		text, args = text+" AND r.session IN (SELECT key FROM sessions WHERE cwd = ?)", append(args, o.CWD)
 	}
 	return text, args
-}
-
-// ToolSpend says how a tool was used. Each call counts once, whatever forks and
-// copies hold it.
-type ToolSpend struct {
-	Name        string
-	Calls       int64
-	Failed      int64 // whose result says that it is an error
-	Retries     int64 // whose tool's last call before, in the session, had failed
-	NoResult    int64 // that have no result
-	InputBytes  int64 // of the arguments, as JSON
-	ResultBytes int64 // of the content of the results, as JSON
-	Millis      int64 // from the messages that call to the results, summed
-}
-
-const toolsSQL = `SELECT r.tool, count(*), sum(r.failed), sum(r.retry), sum(r.result_seq IS NULL), sum(r.input_bytes), sum(r.result_bytes),
-	sum(CASE WHEN r.result_at > r.at AND r.at > 0 THEN r.result_at - r.at ELSE 0 END)
-FROM tool_calls r WHERE r.counted = 1`
-
-// Tools says how each tool was used, the most called first.
-func Tools(ctx context.Context, c Conn, o WorkOptions) (all []ToolSpend, err error) {
-	name, err := names(ctx, c, "SELECT key, name FROM tools")
-	if err != nil {
-		return nil, err
-	}
-	where, args := o.where()
-	rows, err := c.Rows(ctx, toolsSQL+where+" GROUP BY 1 ORDER BY 2 DESC, 1", args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var t ToolSpend
-		var key int64
-		if err := rows.Scan(&key, &t.Calls, &t.Failed, &t.Retries, &t.NoResult, &t.InputBytes, &t.ResultBytes, &t.Millis); err != nil {
-			return nil, err
-		}
-		t.Name = name(key)
-		all = append(all, t)
-	}
-	return all, rows.Err()
 }
 
 // Turn is a message of the user with what its session got until the next.

@@ -217,7 +217,7 @@ func TestUsageOfAStoreThatOnlyReads(t *testing.T) {
 // execRaw writes into a database past the store.
 func execRaw(t *testing.T, path string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
 	require.NoError(t, err)
 	for _, statement := range statements {
 		_, err := db.ExecContext(t.Context(), statement)

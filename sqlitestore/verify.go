@@ -45,6 +45,8 @@ var later = map[string][]string{
 			FROM usage_sessions r LEFT JOIN models m ON m.key = r.model ORDER BY 1, 2, 3, 4, 5`,
 		`SELECT c.seq, c.idx, c.session, c.at, t.name, c.call_id, c.input_bytes, c.retry, c.result_seq, c.result_at, c.failed, c.result_bytes, c.counted
 			FROM tool_calls c LEFT JOIN tools t ON t.key = c.tool ORDER BY 1, 2`,
+		`SELECT r.session, r.day, t.name, r.calls, r.failed, r.retries, r.no_result, r.input_bytes, r.result_bytes, r.millis
+			FROM tool_sums r LEFT JOIN tools t ON t.key = r.tool ORDER BY 1, 2, 3`,
 		`SELECT * FROM turns ORDER BY seq`,
 		`SELECT * FROM compactions ORDER BY seq`,
 	},
