@@ -255,7 +255,8 @@ CREATE TABLE models (
 ) STRICT;
 
 -- One row for each copy of a billed response; of the rows with one identity one
--- counts (projections.Usage says which).
+-- counts (projections.Usage says which). No row changes because a leaf moves, unless
+-- the response has copies.
 CREATE TABLE usage (
     seq         INTEGER PRIMARY KEY,   -- of the entry
     session     INTEGER NOT NULL,
@@ -269,12 +270,30 @@ CREATE TABLE usage (
     cache_read  INTEGER NOT NULL,
     cache_write INTEGER NOT NULL,
     cost        INTEGER NOT NULL,      -- billionths
-    live        INTEGER NOT NULL,      -- 1: on the way from its session's leaf to the root
-    counted     INTEGER NOT NULL       -- 0: another copy counts; 1: as live, 2: as abandoned
+    -- 0: another copy counts. Of several copies this one counts, 1: as live, 2: as
+    -- abandoned. 3: it has no copies, and counts as the way of its session says.
+    counted     INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX usage_by_identity ON usage (identity);
-CREATE INDEX usage_by_session ON usage (session, live, n);
+CREATE INDEX usage_by_session ON usage (session, n);
 CREATE INDEX usage_by_time ON usage (at);
+
+-- For which leaf the sums of a session hold: of its entries up to n those are live
+-- that stand on the way from the leaf to the root, and those behind n. A session all
+-- of whose entries are live has no row.
+CREATE TABLE usage_leaves (
+    session INTEGER PRIMARY KEY,
+    segment INTEGER NOT NULL,          -- the leaf's, 0 for no leaf
+    leaf    INTEGER NOT NULL,          -- its n
+    n       INTEGER NOT NULL,
+    walked  INTEGER NOT NULL           -- 1: an irregular session's; usage_walks has what is live
+) STRICT;
+CREATE TABLE usage_walks (
+    session INTEGER NOT NULL,
+    low     INTEGER NOT NULL,          -- from n low to high
+    high    INTEGER NOT NULL,
+    PRIMARY KEY (session, low)
+) STRICT, WITHOUT ROWID;
 
 -- The sums of the rows that count: by all that is asked for, by time alone, and
 -- without the time, each as small as its questions allow.
@@ -496,14 +515,35 @@ CREATE VIEW v_branches AS
     JOIN events a ON a.session = g.session AND a.n = g.first JOIN events z ON z.session = g.session AND z.n = g.last
     LEFT JOIN events f ON f.session = g.session AND f.n = g.from_n;
 
+-- The responses that count, each as what. One without copies goes up from its
+-- session's leaf, by jumps, to the depth at which it stands, and is live if it comes
+-- into its own segment.
+CREATE VIEW usage_counted AS
+    SELECT u.seq, u.session, u.n, u.at, u.kind, u.model, u.input, u.output, u.cache_read, u.cache_write, u.cost,
+        CASE WHEN u.counted < 3 THEN u.counted WHEN l.session IS NULL OR u.n > l.n THEN 1
+        WHEN l.walked THEN 2 - coalesce((SELECT w.high >= u.n FROM usage_walks w WHERE w.session = u.session AND w.low <= u.n ORDER BY w.low DESC LIMIT 1), 0)
+        WHEN u.n > l.leaf THEN 2
+        ELSE 2 - (SELECT own.key = l.segment OR EXISTS (
+            WITH RECURSIVE up (key, start, parent, jump, jump_shared) AS (
+                SELECT key, start, parent, jump, jump_shared FROM segments WHERE key = l.segment
+                UNION ALL
+                SELECT s.key, s.start, s.parent, s.jump, s.jump_shared
+                FROM up JOIN segments s ON s.key = iif(up.jump_shared >= own.start + u.n - own.first, up.jump, up.parent)
+                WHERE up.start > own.start + u.n - own.first
+            )
+            SELECT 1 FROM up WHERE key = own.key)
+            FROM segments own WHERE own.key = (SELECT key FROM segments WHERE session = u.session AND key <= u.seq ORDER BY key DESC LIMIT 1))
+        END AS counted
+    FROM usage u LEFT JOIN usage_leaves l ON l.session = u.session
+    WHERE u.counted > 0;
+
 CREATE VIEW v_usage AS
     SELECT s.id AS session, u.n, (SELECT id FROM events WHERE seq = u.seq) AS entry, u.at, CASE WHEN u.at > 0 THEN datetime(u.at / 1000, 'unixepoch') END AS time_utc, s.cwd,
         CASE u.kind WHEN 1 THEN 'assistant' WHEN 2 THEN 'compaction' WHEN 3 THEN 'branch_summary' WHEN 4 THEN 'usage' ELSE 'tool_result' END AS kind,
         CASE WHEN u.kind = 2 THEN 'compaction' WHEN u.kind = 3 THEN 'branch_summary' WHEN u.counted = 1 THEN 'live' ELSE 'abandoned' END AS class,
         m.provider, m.model, u.input, u.output, u.cache_read, u.cache_write,
         u.input + u.output + u.cache_read + u.cache_write AS tokens, u.cost / 1e9 AS cost
-    FROM usage u JOIN sessions s ON s.key = u.session LEFT JOIN models m ON m.key = u.model
-    WHERE u.counted > 0;
+    FROM usage_counted u JOIN sessions s ON s.key = u.session LEFT JOIN models m ON m.key = u.model;
 
 CREATE VIEW v_usage_daily AS
     SELECT CASE WHEN r.bucket > 0 THEN date(r.bucket * 900, 'unixepoch') END AS day, m.provider, m.model,
@@ -539,6 +579,7 @@ DROP VIEW v_turns;
 DROP VIEW v_tool_calls;
 DROP VIEW v_usage_daily;
 DROP VIEW v_usage;
+DROP VIEW usage_counted;
 DROP VIEW v_branches;
 DROP VIEW v_live;
 DROP VIEW v_labels;
@@ -555,6 +596,8 @@ DROP TABLE turns;
 DROP TABLE tool_sums;
 DROP TABLE tool_calls;
 DROP TABLE tools;
+DROP TABLE usage_walks;
+DROP TABLE usage_leaves;
 DROP TABLE usage_sessions;
 DROP TABLE usage_times;
 DROP TABLE usage_rollup;

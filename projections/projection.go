@@ -61,6 +61,15 @@ type Depends interface {
 	Ready(ctx context.Context, tx *Tx) error
 }
 
+// Paced is a projection to which a single event may mean more work than a transaction
+// should hold.
+type Paced interface {
+	// Pace is called with the events that come next, and does a part of the work ahead,
+	// if there is too much. ready says that they can be applied now; else it is called
+	// again in the next transaction.
+	Pace(ctx context.Context, tx *Tx, events []Event) (ready bool, err error)
+}
+
 // Checkpoint is how far a projection has come.
 type Checkpoint struct {
 	Version  int
@@ -186,40 +195,56 @@ func NewerView(p Projection, c Checkpoint) error {
 // in a write transaction. Versions only rise: what a newer program wrote is an
 // error, and stays.
 func CatchUp(ctx context.Context, tx *Tx, p Projection, limit int) (more bool, err error) {
+	more, _, err = catchUp(ctx, tx, p, limit, false)
+	return more, err
+}
+
+// catchUp is CatchUp, with events that mean much work in several transactions, if
+// paced; waits says that this one applied none, for that reason.
+func catchUp(ctx context.Context, tx *Tx, p Projection, limit int, paced bool) (more, waits bool, err error) {
 	c, err := ReadCheckpoint(ctx, tx, p.Name())
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	if c.Version > p.Version() {
-		return false, NewerView(p, c)
+		return false, false, NewerView(p, c)
 	}
 	// An error here would undo what others write in the same transaction.
 	if d, ok := p.(Depends); ok && d.Ready(ctx, tx) != nil {
-		return false, nil
+		return false, false, nil
 	}
 	last, err := LastEvent(ctx, tx)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	// A position beyond the log cannot be right either.
 	anew := c.Version != p.Version() || c.Position > last
 	if anew {
 		if err := p.Reset(ctx, tx); err != nil {
-			return false, err
+			return false, false, err
 		}
 		c.Position = 0
 	}
 	events, more, err := ReadEvents(ctx, tx, c.Position, limit)
 	if err != nil {
-		return false, err
+		return false, false, err
+	}
+	if long, ok := p.(Paced); ok && paced && len(events) > 0 {
+		ready, err := long.Pace(ctx, tx, events)
+		if err == nil && !ready && anew {
+			err = WriteCheckpoint(ctx, tx, p, 0)
+		}
+		if err != nil || !ready {
+			return true, true, err
+		}
 	}
 	if len(events) > 0 {
 		if err := p.Apply(ctx, tx, events); err != nil {
-			return false, err
+			return false, false, err
 		}
 		c.Position = events[len(events)-1].Seq
 	} else if !anew {
-		return false, nil
+		return false, false, nil
 	}
-	return more, WriteCheckpoint(ctx, tx, p, c.Position)
+	return more, false, WriteCheckpoint(ctx, tx, p, c.Position)
 }

@@ -56,6 +56,7 @@ type view struct {
 	Projection
 	mu     sync.Mutex
 	failed error
+	waits  int // transactions since the last that applied an event, all of them paced
 }
 
 // NewRunner makes a runner that does not run yet: it applies what its readers ask
@@ -185,20 +186,38 @@ func (r *Runner) slice(ctx context.Context, v *view) (more bool, err error) {
 		return false, err
 	}
 	err = r.host.Update(ctx, func(ctx context.Context, tx *Tx) (err error) {
-		more, err = catchUpSafely(ctx, tx, v.Projection)
+		more, err = v.catchUp(ctx, tx)
 		return err
 	})
 	return more, err
 }
 
+// mostWaits is how many transactions one after the other may do nothing but work ahead:
+// where leaves move far as fast as that goes, it would never end.
+const mostWaits = 256
+
+// catchUp applies the next events, or works ahead of them.
+func (v *view) catchUp(ctx context.Context, tx *Tx) (more bool, err error) {
+	v.mu.Lock()
+	paced := v.waits < mostWaits
+	v.mu.Unlock()
+	more, waits, err := catchUpSafely(ctx, tx, v.Projection, paced)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.waits++; !waits {
+		v.waits = 0
+	}
+	return more, err
+}
+
 // catchUpSafely turns a panic of a projection into its error.
-func catchUpSafely(ctx context.Context, tx *Tx, p Projection) (more bool, err error) {
+func catchUpSafely(ctx context.Context, tx *Tx, p Projection, paced bool) (more, waits bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = eventlog.Errorf(eventlog.StorageFailed, "panic: %v", p)
 		}
 	}()
-	return CatchUp(ctx, tx, p, sliceEvents)
+	return catchUp(ctx, tx, p, sliceEvents, paced)
 }
 
 func (v *view) fail(err error) {

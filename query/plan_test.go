@@ -55,7 +55,7 @@ func analytics() (all []planned) {
 	usage("of a session by model", UsageOptions{By: ByModel, Session: "s"}, 0)
 	usage("by model since a day", UsageOptions{By: ByModel, Since: day}, 1)
 	usage("by session within a day", UsageOptions{By: BySession, Since: day, Until: day.AddDate(0, 0, 1)}, 1)
-	usage("by model since a moment", UsageOptions{By: ByModel, Since: day.Add(time.Second)}, 1)
+	usage("by model since a moment", UsageOptions{By: ByModel, Since: day.Add(time.Second)}, 1, "r")
 	work := func(name, text, end string, o WorkOptions, sorts int, scans ...string) {
 		where, args := o.where()
 		if strings.Contains(end, "?") {
@@ -90,6 +90,9 @@ func analytics() (all []planned) {
 		planned{name: "usage by periods", text: timesSQL, sorts: 1, scans: []string{"p VIRTUAL TABLE INDEX 1:"}},
 		planned{name: "the first and the last bucket", text: timesRangeSQL},
 		planned{name: "the bills of a session", text: sessionBillsSQL},
+		planned{name: "for which leaf the sums of a session hold", text: standingSQL},
+		planned{name: "what is live of a session", text: liveSQL},
+		planned{name: "what is live of an irregular session", text: walksSQL},
 		planned{name: "the sessions of a folder", text: usageFolderSQL},
 		planned{name: "the tip of a branch", text: tipSQL},
 		planned{name: "copies", text: copiesSQL, sorts: 2, scans: []string{"c", "c USING INDEX usage_by_session"}},

@@ -63,9 +63,13 @@ func (s *Split) Add(o Split) {
 	s.BranchSummary.Add(o.BranchSummary)
 }
 
-// countedAbandoned is what the view of usage has for a row that counts and is on
-// no way from a leaf.
-const countedAbandoned = 2
+// What the view of usage has for a row that counts: one that has no copies counts as
+// the way from its session's leaf says.
+const (
+	countedLive      = 1
+	countedAbandoned = 2
+	countedByWay     = 3
+)
 
 // class is where a response of a kind belongs that counts as the view says.
 func (s *Split) class(kind eventlog.BillKind, counted int) *Spend {

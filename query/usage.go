@@ -172,8 +172,13 @@ GROUP BY 1, 2, 3`
 
 	sessionsFrom = `, r.kind, r.counted, ` + spendSums + ` FROM usage_sessions r WHERE true`
 	rollupFrom   = `, r.kind, r.counted, ` + spendSums + ` FROM usage_rollup r WHERE r.bucket >= ? AND r.bucket < ?`
-	rowsFrom     = `, r.kind, r.counted, count(*), sum(r.input), sum(r.output), sum(r.cache_read), sum(r.cache_write), sum(r.cost)
-FROM usage r WHERE r.counted > 0 AND r.at >= ? AND r.at < ?`
+	// Between two moments: the buckets that are whole from their sums, what is before
+	// and behind them from its rows.
+	momentsFrom = `, r.kind, r.counted, ` + spendSums + ` FROM (
+	SELECT bucket, session, model, kind, counted, responses, input, output, cache_read, cache_write, cost FROM usage_rollup WHERE bucket >= ? AND bucket < ?
+	UNION ALL SELECT at / 900000, session, model, kind, counted, 1, input, output, cache_read, cache_write, cost FROM usage_counted WHERE at >= ? AND at < ?
+	UNION ALL SELECT at / 900000, session, model, kind, counted, 1, input, output, cache_read, cache_write, cost FROM usage_counted WHERE at >= ? AND at < ?
+) r WHERE true`
 
 	filterSession  = ` AND r.session = (SELECT key FROM sessions WHERE id = ?)`
 	filterCWD      = ` AND r.session IN (SELECT key FROM sessions WHERE cwd = ?)`
@@ -211,10 +216,7 @@ func (o UsageOptions) sumsSQL() (text string, args []any) {
 		since, until = o.buckets()
 		args = []any{since, until}
 	default:
-		from, args = rowsFrom, []any{since, until}
-		if o.byTime() {
-			group = "r.at / 900000"
-		}
+		from, args = momentsFrom, moments(since, until)
 	}
 	text = "SELECT " + group + from
 	for _, f := range []struct{ value, sql string }{
@@ -225,6 +227,20 @@ func (o UsageOptions) sumsSQL() (text string, args []any) {
 		}
 	}
 	return text + " GROUP BY 1, 2, 3", args
+}
+
+// moments are the bounds in ms as whole buckets, with what is before and behind them.
+func moments(since, until int64) []any {
+	first, end := floorDiv(since+bucketMillis-1), until
+	if until != noBound {
+		end = floorDiv(until)
+	}
+	behind := until
+	if until != noBound {
+		behind = max(end*bucketMillis, since)
+	}
+	before := min(first*bucketMillis, until)
+	return []any{first, end, since, before, max(behind, before), until}
 }
 
 // buckets are the bounds in buckets, if they are aligned.

@@ -1,7 +1,9 @@
 package query
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 )
@@ -160,6 +162,10 @@ func (p part) tipID(ctx context.Context, c Conn, session int64) (id string, err 
 
 // bills adds the bills of a session up by part.
 func (o UsageOptions) bills(ctx context.Context, c Conn, session int64, models map[int64]bool, part func(n int64) int, splits []Split) error {
+	live, err := readLive(ctx, c, session)
+	if err != nil {
+		return err
+	}
 	rows, err := c.Rows(ctx, sessionBillsSQL, session)
 	if err != nil {
 		return err
@@ -177,6 +183,9 @@ func (o UsageOptions) bills(ctx context.Context, c Conn, session int64, models m
 		if at < since || at >= until || models != nil && !models[model] {
 			continue
 		}
+		if counted == countedByWay {
+			counted = live.class(n)
+		}
 		i := part(n)
 		if i < 0 {
 			i = len(splits) - 1
@@ -184,4 +193,61 @@ func (o UsageOptions) bills(ctx context.Context, c Conn, session int64, models m
 		splits[i].class(kind, counted).Add(s)
 	}
 	return rows.Err()
+}
+
+// live is what of a session's entries the view of usage has for live.
+type live struct {
+	spans []nSpan // in order
+	n     int64   // all that came behind it is
+}
+
+const (
+	standingSQL = `SELECT n, walked FROM usage_leaves WHERE session = ?`
+	walksSQL    = `SELECT low, high FROM usage_walks WHERE session = ? ORDER BY low`
+
+	// liveSQL is the way from the leaf to the root, the deepest run first.
+	liveSQL = `
+WITH RECURSIVE way (parent, start, low, high) AS (
+	SELECT s.parent, s.start, s.first, l.leaf FROM usage_leaves l JOIN segments s ON s.key = l.segment WHERE l.session = ?
+	UNION ALL
+	SELECT s.parent, s.start, s.first, s.first + w.start - 1 - s.start FROM way w JOIN segments s ON s.key = w.parent
+)
+SELECT low, high FROM way`
+)
+
+func readLive(ctx context.Context, c Conn, session int64) (l live, err error) {
+	var walked bool
+	ok, err := c.Row(ctx, standingSQL, []any{session}, &l.n, &walked)
+	if err != nil || !ok {
+		return l, err
+	}
+	text := liveSQL
+	if walked {
+		text = walksSQL
+	}
+	rows, err := c.Rows(ctx, text, session)
+	if err != nil {
+		return l, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s nSpan
+		if err := rows.Scan(&s.low, &s.high); err != nil {
+			return l, err
+		}
+		l.spans = append(l.spans, s)
+	}
+	if !walked {
+		slices.Reverse(l.spans)
+	}
+	return l, rows.Err()
+}
+
+// class is as what an entry counts that has no copies.
+func (l live) class(n int64) int {
+	i, found := slices.BinarySearchFunc(l.spans, n, func(s nSpan, n int64) int { return cmp.Compare(s.low, n) })
+	if n > l.n || found || i > 0 && n <= l.spans[i-1].high {
+		return countedLive
+	}
+	return countedAbandoned
 }

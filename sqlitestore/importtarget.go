@@ -138,6 +138,9 @@ func (in *intake) correct(ctx context.Context) error {
 	}
 	in.result.Corrected = true
 	if in.store.lockstep.off {
+		if err := projections.Invalidate(ctx, in.tx, projections.Usage{}); err != nil {
+			return err
+		}
 		return projections.Invalidate(ctx, in.tx, in.store.branch)
 	}
 	return in.store.rebuildSession(ctx, in.tx, in.source.session)

@@ -63,7 +63,9 @@ func (s *Store) rebuildSession(ctx context.Context, tx *projections.Tx, session 
 	if s.lockstep.off {
 		return s.whyOff(ctx, tx)
 	}
-	return branchStep(func() error { return s.branch.RebuildSession(ctx, tx, session) })
+	return projections.Usage{}.Around(ctx, tx, session, func() error {
+		return branchStep(func() error { return s.branch.RebuildSession(ctx, tx, session) })
+	})
 }
 
 // nextSessionSQL is the next session that is there, or that has rows in a view.

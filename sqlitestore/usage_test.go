@@ -169,6 +169,9 @@ func play(t *testing.T, seed uint64) {
 	}
 	total := requireSums(t, s)
 	requireViews(t, path, total)
+	problems, err := s.Verify(ctx)
+	require.NoError(t, err)
+	require.Empty(t, problems)
 	require.NoError(t, s.Rebuild(ctx, "usage"))
 	requireSums(t, s)
 }

@@ -36,11 +36,13 @@ var later = map[string][]string{
 		`SELECT term, col, doc, cnt FROM search_terms`,
 	},
 	"usage": { // keys of models differ between two builds
-		`SELECT u.seq, u.session, u.n, u.identity, u.at, u.kind, m.provider, m.model, u.input, u.output, u.cache_read, u.cache_write, u.cost, u.live, u.counted
+		`SELECT u.seq, u.session, u.n, u.identity, u.at, u.kind, m.provider, m.model, u.input, u.output, u.cache_read, u.cache_write, u.cost, u.counted
 			FROM usage u LEFT JOIN models m ON m.key = u.model ORDER BY u.seq`,
 		`SELECT r.bucket, r.session, m.provider, m.model, r.kind, r.counted, r.responses, r.input, r.output, r.cache_read, r.cache_write, r.cost
 			FROM usage_rollup r LEFT JOIN models m ON m.key = r.model ORDER BY 1, 2, 3, 4, 5, 6`,
 		`SELECT * FROM usage_times ORDER BY 1, 2, 3`,
+		`SELECT session, segment, leaf, n, walked FROM usage_leaves ORDER BY session`,
+		`SELECT session, low, high FROM usage_walks ORDER BY session, low`,
 		`SELECT r.session, m.provider, m.model, r.kind, r.counted, r.responses, r.input, r.output, r.cache_read, r.cache_write, r.cost
 			FROM usage_sessions r LEFT JOIN models m ON m.key = r.model ORDER BY 1, 2, 3, 4, 5`,
 		`SELECT c.seq, c.idx, c.session, c.at, t.name, c.call_id, c.input_bytes, c.retry, c.result_seq, c.result_at, c.failed, c.result_bytes, c.counted
