@@ -33,11 +33,21 @@ CREATE TABLE events (
     -- in its session (nothing before the first) and the payload. Who changes an entry
     -- breaks the chain from there on.
     hash      BLOB,
-    payload   TEXT NOT NULL,
-    CHECK ((n <= 0) = (id IS NULL))
+    blob      INTEGER,             -- key of blobs, where the payload is kept there
+    payload   TEXT,
+    CHECK ((n <= 0) = (id IS NULL)),
+    CHECK ((payload IS NULL) = (blob IS NOT NULL))
 ) STRICT;
 CREATE INDEX events_by_id ON events (session, id);
 CREATE UNIQUE INDEX events_by_n ON events (session, n);
+CREATE INDEX events_by_blob ON events (blob) WHERE blob IS NOT NULL;
+
+-- Large payloads, screenshots as a rule: each once, whatever forks and copies have it.
+CREATE TABLE blobs (
+    key  INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,     -- SHA-256 of the text
+    text TEXT NOT NULL
+) STRICT;
 
 -- An event is deleted only while a guard is open for its session, and changed,
 -- in nothing but its payload, only while that is to purge a text. A guard is open
@@ -70,6 +80,28 @@ END;
 CREATE TRIGGER events_are_never_deleted BEFORE DELETE ON events
 WHEN NOT EXISTS (SELECT 1 FROM guards WHERE session = old.session) BEGIN
     SELECT raise(ABORT, 'events are append-only: no delete');
+END;
+-- +goose StatementEnd
+
+-- A blob stays as it is as long as an event has it, and no longer.
+-- +goose StatementBegin
+CREATE TRIGGER blobs_are_never_changed BEFORE UPDATE ON blobs BEGIN
+    SELECT raise(ABORT, 'blobs are append-only: no update');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER blobs_stay BEFORE DELETE ON blobs WHEN EXISTS (SELECT 1 FROM events WHERE blob = old.key) BEGIN
+    SELECT raise(ABORT, 'an event has this blob');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER blobs_go_with_their_events AFTER DELETE ON events WHEN old.blob IS NOT NULL BEGIN
+    DELETE FROM blobs WHERE key = old.blob AND NOT EXISTS (SELECT 1 FROM events WHERE blob = old.blob);
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER blobs_are_purged AFTER UPDATE OF blob ON events WHEN old.blob IS NOT NULL AND old.blob IS NOT new.blob BEGIN
+    DELETE FROM blobs WHERE key = old.blob AND NOT EXISTS (SELECT 1 FROM events WHERE blob = old.blob);
 END;
 -- +goose StatementEnd
 
@@ -463,7 +495,8 @@ CREATE VIEW v_sessions AS
 
 CREATE VIEW v_entries AS
     SELECT s.id AS session, e.n, e.id AS entry, e.parent, e.type, e.timestamp,
-        CAST(round((julianday(e.timestamp) - 2440587.5) * 86400000) AS INTEGER) AS at, e.seq, length(CAST(e.payload AS BLOB)) AS bytes, e.payload
+        CAST(round((julianday(e.timestamp) - 2440587.5) * 86400000) AS INTEGER) AS at, e.seq, length(CAST(coalesce(e.payload, (SELECT text FROM blobs WHERE key = e.blob)) AS BLOB)) AS bytes,
+        coalesce(e.payload, (SELECT text FROM blobs WHERE key = e.blob)) AS payload
     FROM events e JOIN sessions s ON s.key = e.session WHERE e.n > 0;
 
 CREATE VIEW v_messages AS
@@ -479,7 +512,8 @@ CREATE VIEW v_messages AS
         END AS text,
         e.json ->> '$.message.provider' AS provider, e.json ->> '$.message.model' AS model, e.json ->> '$.message.stopReason' AS stop_reason,
         e.json ->> '$.message.toolName' AS tool, e.json ->> '$.message.toolCallId' AS call, length(CAST(e.payload AS BLOB)) AS bytes
-    FROM (SELECT *, CASE WHEN json_valid(payload) THEN payload ELSE '{}' END AS json FROM events) e JOIN sessions s ON s.key = e.session
+    FROM (SELECT session, n, id, parent, type, timestamp, payload, CASE WHEN json_valid(payload) THEN payload ELSE '{}' END AS json
+        FROM (SELECT e.session, e.n, e.id, e.parent, e.type, e.timestamp, coalesce(e.payload, (SELECT text FROM blobs WHERE key = e.blob)) AS payload FROM events e)) e JOIN sessions s ON s.key = e.session
     WHERE e.n > 0 AND e.type IN ('message', 'custom_message');
 
 CREATE VIEW v_labels AS
@@ -618,4 +652,5 @@ DROP TABLE redactions;
 DROP TABLE audit;
 DROP TABLE guards;
 DROP TABLE events;
+DROP TABLE blobs;
 DROP TABLE sessions;

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"github.com/sessiontree/sessiontree/migrations"
 	"math"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -131,12 +132,12 @@ const sliceBytes = 16 << 20
 // they are large, but one at least if there is one. more is false when these
 // were the last.
 func ReadEvents(ctx context.Context, tx *Tx, after int64, limit int) (events []Event, more bool, err error) {
-	return readEvents(ctx, tx, limit, "SELECT seq, session, n, type, hash, payload FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+	return readEvents(ctx, tx, limit, "SELECT seq, session, n, type, hash, "+migrations.Payload+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
 // readSession is ReadEvents for the entries of one session behind an n.
 func readSession(ctx context.Context, tx *Tx, session, after int64, limit int) (events []Event, more bool, err error) {
-	return readEvents(ctx, tx, limit, "SELECT seq, session, n, type, hash, payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", session, after, limit)
+	return readEvents(ctx, tx, limit, "SELECT seq, session, n, type, hash, "+migrations.Payload+" FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", session, after, limit)
 }
 
 func readEvents(ctx context.Context, tx *Tx, limit int, query string, args ...any) (events []Event, more bool, err error) {

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"database/sql"
+	"github.com/sessiontree/sessiontree/migrations"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 )
@@ -85,7 +86,7 @@ WITH RECURSIVE way (parent, missing) AS (
 )
 SELECT missing FROM way WHERE missing IS NOT NULL LIMIT 1`
 
-const entrySQL = `SELECT payload FROM events WHERE seq = ?`
+const entrySQL = `SELECT ` + migrations.Payload + ` FROM events WHERE seq = ?`
 
 // Entry reads the entry at a place that [Locate] or the ancestry functions gave.
 func Entry(ctx context.Context, c Conn, d eventlog.Dialect, p Place) (eventlog.Entry, error) {

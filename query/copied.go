@@ -23,7 +23,7 @@ const (
 FROM sessions s CROSS JOIN sessions f ON f.key = s.source CROSS JOIN heads h ON h.session = s.key WHERE s.key = ?`
 
 	// isCopySQL says whether a session's entry is in another one too.
-	isCopySQL = `SELECT 1 FROM events a CROSS JOIN events b ON b.session = ?3 AND b.id = a.id WHERE a.session = ?1 AND a.n = ?2 AND b.payload = a.payload LIMIT 1`
+	isCopySQL = `SELECT 1 FROM events a CROSS JOIN events b ON b.session = ?3 AND b.id = a.id WHERE a.session = ?1 AND a.n = ?2 AND b.payload IS a.payload AND b.blob IS a.blob LIMIT 1`
 
 	placesSQL = `SELECT (SELECT seq FROM events WHERE session = ?1 AND n = 1), (SELECT seq FROM events WHERE session = ?1 AND n = ?2)`
 )

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"github.com/sessiontree/sessiontree/migrations"
 	"slices"
 	"strconv"
 
@@ -22,11 +23,11 @@ const spanBits = 20
 // The four ways to read. By the seqs of the log where they are known to follow
 // each other, which saves a look-up an entry; else by the n of a session.
 const (
-	seqsSQL  = `SELECT e.payload FROM json_each(?1) r CROSS JOIN events e WHERE e.seq = r.value`
-	spansSQL = `SELECT e.payload FROM json_each(?1) r CROSS JOIN events e
+	seqsSQL  = `SELECT ` + migrations.Payload + ` FROM json_each(?1) r CROSS JOIN events e WHERE e.seq = r.value`
+	spansSQL = `SELECT ` + migrations.Payload + ` FROM json_each(?1) r CROSS JOIN events e
 WHERE e.seq BETWEEN r.value >> 20 AND (r.value >> 20) + (r.value & 0xfffff)`
-	entriesSQL = `SELECT e.payload FROM json_each(?1) r CROSS JOIN events e WHERE e.session = ?2 AND e.n = r.value`
-	sparseSQL  = `SELECT e.payload FROM json_each(?1) r CROSS JOIN events e
+	entriesSQL = `SELECT ` + migrations.Payload + ` FROM json_each(?1) r CROSS JOIN events e WHERE e.session = ?2 AND e.n = r.value`
+	sparseSQL  = `SELECT ` + migrations.Payload + ` FROM json_each(?1) r CROSS JOIN events e
 WHERE e.session = ?2 AND e.n BETWEEN r.value >> 20 AND (r.value >> 20) + (r.value & 0xfffff)`
 )
 

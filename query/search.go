@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"github.com/sessiontree/sessiontree/migrations"
 	"math"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ type Hit struct {
 const (
 	newestSQL = `SELECT rowid FROM search WHERE search MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3`
 	rankedSQL = `SELECT rowid FROM search WHERE search MATCH ?1 ORDER BY rank LIMIT ?2 OFFSET ?3`
-	hitSQL    = `SELECT e.session, e.n, e.id, e.type, e.timestamp, e.payload, s.id FROM events e CROSS JOIN sessions s ON s.key = e.session WHERE e.seq = ?`
+	hitSQL    = `SELECT e.session, e.n, e.id, e.type, e.timestamp, ` + migrations.Payload + `, s.id FROM events e CROSS JOIN sessions s ON s.key = e.session WHERE e.seq = ?`
 )
 
 // Search finds entries by their texts. It fails with [eventlog.ErrInvalidArgument]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/sessiontree/sessiontree/migrations"
 	"strings"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -105,7 +106,7 @@ func (s *Store) checkLog(ctx context.Context, c *Checked) error {
 	return nil
 }
 
-const checkedSQL = `SELECT e.seq, e.session, e.n, e.id, e.parent, e.type, e.timestamp, e.hash, r.seq IS NOT NULL, coalesce(s.dialect, 'harness'), e.payload
+const checkedSQL = `SELECT e.seq, e.session, e.n, e.id, e.parent, e.type, e.timestamp, e.hash, r.seq IS NOT NULL, coalesce(s.dialect, 'harness'), coalesce(` + migrations.Payload + `, '')
 FROM events e LEFT JOIN redactions r ON r.seq = e.seq LEFT JOIN sessions s ON s.key = e.session WHERE e.seq > ? ORDER BY e.seq LIMIT ?`
 
 func checkEvents(ctx context.Context, tx *projections.Tx, c *Checked, next map[int64]expected, after int64) (last int64, more bool, err error) {
@@ -218,6 +219,7 @@ func (s *Store) checkSessions(ctx context.Context, c *Checked) error {
 				WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.session = s.key AND e.n = 0 AND e.type <> 'session_deleted')`},
 			{"the events of session %d belong to no session", `SELECT DISTINCT session FROM events e
 				WHERE e.n > 0 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.key = e.session)`},
+			{"blob %d belongs to no event", "SELECT key FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM events WHERE blob = b.key)"},
 		} {
 			rows, err := tx.Rows(ctx, q.query+fmt.Sprint(" LIMIT ", maxProblems))
 			if err != nil {

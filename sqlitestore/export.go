@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"bufio"
 	"context"
+	"github.com/sessiontree/sessiontree/migrations"
 	"io"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -159,7 +160,7 @@ func (x *export) entries(ctx context.Context) (more bool, err error) {
 			}
 		}
 		var payload string
-		ok, err := x.tx.Row(ctx, "SELECT payload FROM events WHERE session = ? AND n = ?", []any{x.st.key, x.n + 1}, &payload)
+		ok, err := x.tx.Row(ctx, "SELECT "+migrations.Payload+" FROM events WHERE session = ? AND n = ?", []any{x.st.key, x.n + 1}, &payload)
 		switch {
 		case err != nil:
 			return false, err

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	insertEvent = "INSERT INTO events (session, n, id, parent, type, timestamp, hash, payload) VALUES " + insertValues
+	insertEvent = "INSERT INTO events (session, n, id, parent, type, timestamp, hash, blob, payload) VALUES " + insertValues
 
-	insertValues  = "(?, ?, ?, ?, ?, ?, ?, ?)"
-	insertColumns = 8
+	insertValues  = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	insertColumns = 9
 
 	// insertRows is how many rows one statement of a batch writes: each has a price of
 	// its own.
@@ -114,7 +114,7 @@ func (v *view) lastSeq(entries []eventlog.Entry) (seq int64, err error) {
 func (s *Store) insertMove(v *view, before int64, e *projections.Event) error {
 	e.N, e.Type = int(-before), projections.LeafMoved
 	payload := js.Fields(js.Member{Key: "targetId", Value: e.Entry.Get("targetId")}).JSON()
-	r, err := v.tx.Exec(v.ctx, insertEvent, e.Session, e.N, nil, nil, e.Type, s.o.Source.Time(), nil, payload)
+	r, err := v.tx.Exec(v.ctx, insertEvent, e.Session, e.N, nil, nil, e.Type, s.o.Source.Time(), nil, nil, payload)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,11 @@ func (s *Store) insertMove(v *view, before int64, e *projections.Event) error {
 func insertInOne(ctx context.Context, tx *projections.Tx, query string, events []projections.Event) error {
 	args := make([]any, 0, insertRows*insertColumns)
 	for _, e := range events {
-		args = append(args, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Hash, e.Entry.JSON())
+		blob, payload, err := projections.Stored(ctx, tx, e.Entry.JSON())
+		if err != nil {
+			return err
+		}
+		args = append(args, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Hash, blob, payload)
 	}
 	r, err := tx.Exec(ctx, query, args...)
 	if err != nil {

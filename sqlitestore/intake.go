@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"errors"
+	"github.com/sessiontree/sessiontree/migrations"
 	"io"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -201,7 +202,7 @@ func (in *intake) item(ctx context.Context, item sessionfile.Item) error {
 	}
 	if n <= in.before {
 		var here string
-		if _, err := in.tx.Row(ctx, "SELECT payload FROM events WHERE session = ? AND n = ?", []any{in.source.session, n}, &here); err != nil {
+		if _, err := in.tx.Row(ctx, "SELECT "+migrations.Payload+" FROM events WHERE session = ? AND n = ?", []any{in.source.session, n}, &here); err != nil {
 			return err
 		}
 		if here != item.Entry.JSON() {

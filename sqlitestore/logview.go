@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"github.com/sessiontree/sessiontree/migrations"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
@@ -30,7 +31,7 @@ func (v *logView) Dialect() eventlog.Dialect { return v.dialect }
 func (v *logView) Tip() (head eventlog.Head, err error) {
 	var payload string
 	var seq int64
-	ok, err := v.tx.Row(v.ctx, "SELECT seq, n, payload FROM events WHERE session = ? ORDER BY n DESC LIMIT 1", []any{v.key}, &seq, &head.N, &payload)
+	ok, err := v.tx.Row(v.ctx, "SELECT seq, n, "+migrations.Payload+" FROM events WHERE session = ? ORDER BY n DESC LIMIT 1", []any{v.key}, &seq, &head.N, &payload)
 	if err != nil {
 		return head, err
 	}
@@ -74,7 +75,7 @@ func lastN(ctx context.Context, tx *projections.Tx, session int64) (n int, err e
 // last.
 func (v *logView) Lookup(id string) (e eventlog.Entry, ok bool, err error) {
 	var payload string
-	ok, err = v.tx.Row(v.ctx, "SELECT payload FROM events WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1", []any{v.key, id}, &payload)
+	ok, err = v.tx.Row(v.ctx, "SELECT "+migrations.Payload+" FROM events WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1", []any{v.key, id}, &payload)
 	if err != nil || !ok {
 		return e, false, err
 	}
@@ -89,7 +90,7 @@ func (v *logView) Exists(id string) (bool, error) {
 
 // after gives up to limit entries behind the first n.
 func (v *logView) after(n, limit int) ([]eventlog.Entry, error) {
-	rows, err := v.tx.Rows(v.ctx, "SELECT payload FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", v.key, n, limit)
+	rows, err := v.tx.Rows(v.ctx, "SELECT "+migrations.Payload+" FROM events WHERE session = ? AND n > ? ORDER BY n LIMIT ?", v.key, n, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (v *logView) after(n, limit int) ([]eventlog.Entry, error) {
 
 // each shows the entries of one type, or of all for "", in log order.
 func (v *logView) each(t eventlog.Type, f func(e eventlog.Entry) error) error {
-	rows, err := v.tx.Rows(v.ctx, "SELECT payload FROM events WHERE session = ?1 AND n > 0 AND (?2 = '' OR type = ?2) ORDER BY n", v.key, string(t))
+	rows, err := v.tx.Rows(v.ctx, "SELECT "+migrations.Payload+" FROM events WHERE session = ?1 AND n > 0 AND (?2 = '' OR type = ?2) ORDER BY n", v.key, string(t))
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (v *logView) labels() (map[string]string, error) {
 
 func (v *logView) name() (string, error) {
 	var payload string
-	ok, err := v.tx.Row(v.ctx, "SELECT payload FROM events WHERE session = ? AND n > 0 AND type = ? ORDER BY n DESC LIMIT 1", []any{v.key, string(eventlog.TypeSessionInfo)}, &payload)
+	ok, err := v.tx.Row(v.ctx, "SELECT "+migrations.Payload+" FROM events WHERE session = ? AND n > 0 AND type = ? ORDER BY n DESC LIMIT 1", []any{v.key, string(eventlog.TypeSessionInfo)}, &payload)
 	if err != nil || !ok {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
+	"github.com/sessiontree/sessiontree/migrations"
 	"slices"
 	"strings"
 
@@ -195,7 +196,7 @@ type loggedText struct {
 // page reads some of the log. Every string is looked into: the text may be escaped
 // in more ways than one.
 func (w *purge) page(ctx context.Context, after int64) (found []loggedText, last int64, more bool, err error) {
-	rows, err := w.tx.Rows(ctx, "SELECT seq, session, n, payload FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, page)
+	rows, err := w.tx.Rows(ctx, "SELECT seq, session, n, "+migrations.Payload+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, page)
 	if err != nil {
 		return nil, after, false, err
 	}
@@ -224,10 +225,14 @@ func (w *purge) redact(ctx context.Context, e loggedText) error {
 	if err := w.open(ctx, e.session); err != nil || w.dryRun {
 		return err
 	}
-	if _, err := w.tx.Exec(ctx, "UPDATE events SET payload = ? WHERE seq = ?", e.payload, e.seq); err != nil {
+	blob, payload, err := projections.Stored(ctx, w.tx, e.payload)
+	if err != nil {
 		return err
 	}
-	_, err := w.tx.Exec(ctx, "INSERT INTO redactions (seq, session, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", e.seq, e.session, w.now)
+	if _, err := w.tx.Exec(ctx, "UPDATE events SET blob = ?, payload = ? WHERE seq = ?", blob, payload, e.seq); err != nil {
+		return err
+	}
+	_, err = w.tx.Exec(ctx, "INSERT INTO redactions (seq, session, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", e.seq, e.session, w.now)
 	return err
 }
 

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"github.com/sessiontree/sessiontree/migrations"
 	"iter"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -135,7 +136,7 @@ func (s *Storage) Entries(ctx context.Context, after, limit int) iter.Seq2[event
 // Find implements [eventlog.Storage].
 func (s *Storage) Find(ctx context.Context, t eventlog.Type) (entries []eventlog.Entry, err error) {
 	err = s.readLog(ctx, func(tx *projections.Tx) error {
-		rows, err := tx.Rows(ctx, "SELECT payload FROM events WHERE session = ? AND n > 0 AND type = ? ORDER BY n", s.key, string(t))
+		rows, err := tx.Rows(ctx, "SELECT "+migrations.Payload+" FROM events WHERE session = ? AND n > 0 AND type = ? ORDER BY n", s.key, string(t))
 		if err != nil {
 			return err
 		}
@@ -323,7 +324,7 @@ func (s *Storage) Name(ctx context.Context) (name string, err error) {
 			return err
 		}
 		var payload string
-		ok, err := tx.Row(ctx, "SELECT e.payload FROM heads h JOIN events e ON e.seq = h.name_seq WHERE h.session = ?", []any{s.key}, &payload)
+		ok, err := tx.Row(ctx, "SELECT "+migrations.Payload+" FROM heads h JOIN events e ON e.seq = h.name_seq WHERE h.session = ?", []any{s.key}, &payload)
 		if err != nil || !ok {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
 	"github.com/sessiontree/sessiontree/migrations"
+	"github.com/sessiontree/sessiontree/projections"
 	"github.com/sessiontree/sessiontree/query"
 	"github.com/sessiontree/sessiontree/sqlitestore"
 	"github.com/sessiontree/sessiontree/sqlitestore/sqlitestoretest"
@@ -195,7 +196,13 @@ func allAnswers(t *testing.T, s *sqlitestore.Store) string {
 		say("branches", branches, err)
 		var file bytes.Buffer
 		say("export", "", s.Export(ctx, l.ID, &file))
-		b.WriteString(file.String() + "\n")
+		for line := range strings.Lines(file.String()) {
+			if len(line) > projections.BlobBytes {
+				line = fmt.Sprintf("%d bytes %.8x\n", len(line), sha256.Sum256([]byte(line)))
+			}
+			b.WriteString(line)
+		}
+		b.WriteString("\n")
 	}
 	b.WriteString("\n# all\n")
 	for info, err := range s.Sessions(ctx, sqlitestore.ListOptions{}) {
@@ -371,6 +378,13 @@ func fillFixture(t *testing.T, s *sqlitestore.Store) {
 	must(err)
 	agentWalk(t, agent, r, 40)
 	_, _, _, err = s.Convert(ctx, eventlog.Metadata{ID: "agent"}, eventlog.Harness, eventlog.CreateOptions{ID: "converted"})
+	must(err)
+
+	screens, err := s.Create(ctx, eventlog.CreateOptions{ID: "screens", CWD: "/project"})
+	must(err)
+	_, err = screens.Append(ctx, user(strings.Repeat("x", projections.BlobBytes)))
+	must(err)
+	_, err = s.Fork(ctx, eventlog.Metadata{ID: "screens"}, eventlog.ForkOptions{CreateOptions: eventlog.CreateOptions{ID: "screens again"}})
 	must(err)
 
 	// Files, in a folder whose name is the same wherever this runs.

@@ -68,7 +68,7 @@ func (s *Store) create(ctx context.Context, m eventlog.Metadata, event string, f
 
 // insertSessionEvent appends an event of a session itself.
 func (s *Store) insertSessionEvent(ctx context.Context, tx *projections.Tx, session int64, typ, at, payload string) error {
-	r, err := tx.Exec(ctx, insertEvent, session, 0, nil, nil, typ, at, nil, payload)
+	r, err := tx.Exec(ctx, insertEvent, session, 0, nil, nil, typ, at, nil, nil, payload)
 	if err != nil {
 		return err
 	}
@@ -267,8 +267,8 @@ func (s *Store) copyLog(ctx context.Context, tx *projections.Tx, from, to int64)
 		return err
 	}
 	// SQLite gives the copies base+1, base+2, … in the order of n.
-	_, err := tx.Exec(ctx, `INSERT INTO events (session, n, id, parent, type, timestamp, hash, payload)
-		SELECT ?, n, id, parent, type, timestamp, hash, payload FROM events WHERE session = ? AND n > 0 ORDER BY n`, to, from)
+	_, err := tx.Exec(ctx, `INSERT INTO events (session, n, id, parent, type, timestamp, hash, blob, payload)
+		SELECT ?, n, id, parent, type, timestamp, hash, blob, payload FROM events WHERE session = ? AND n > 0 ORDER BY n`, to, from)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"github.com/sessiontree/sessiontree/migrations"
 	"iter"
 	"math"
 	"slices"
@@ -177,7 +178,7 @@ func (s *Store) listFromLog(ctx context.Context, tx *projections.Tx, cwd string,
 
 // fillIn makes from the log what the catalog would say.
 func (s *Store) fillIn(ctx context.Context, tx *projections.Tx, r *query.SessionRow) error {
-	rows, err := tx.Rows(ctx, "SELECT seq, payload FROM events WHERE session = ? AND n > 0 ORDER BY n", r.Key)
+	rows, err := tx.Rows(ctx, "SELECT seq, "+migrations.Payload+" FROM events WHERE session = ? AND n > 0 ORDER BY n", r.Key)
 	if err != nil {
 		return err
 	}

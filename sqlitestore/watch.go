@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"github.com/sessiontree/sessiontree/migrations"
 	"iter"
 	"math"
 	"slices"
@@ -99,7 +100,7 @@ type feed struct {
 }
 
 const (
-	eventColumns = `SELECT e.seq, e.session, e.n, e.type, e.payload, s.id, coalesce(s.dialect, 'harness') FROM events e LEFT JOIN sessions s ON s.key = e.session `
+	eventColumns = `SELECT e.seq, e.session, e.n, e.type, ` + migrations.Payload + `, s.id, coalesce(s.dialect, 'harness') FROM events e LEFT JOIN sessions s ON s.key = e.session `
 
 	watchAllSQL     = eventColumns + `WHERE e.seq > ? ORDER BY e.seq LIMIT ?`
 	watchSessionSQL = eventColumns + `WHERE e.session = ? AND e.n > ? ORDER BY e.n LIMIT ?`

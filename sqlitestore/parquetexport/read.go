@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/js"
+	"github.com/sessiontree/sessiontree/migrations"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 FROM events e LEFT JOIN redactions r ON r.seq = e.seq WHERE e.n > 0 ORDER BY e.seq`
 
 	// entriesSQL is the entries in spans, which are a list of first << 20 | length - 1.
-	entriesSQL = `SELECT e.seq, s.id, e.n, e.id, e.parent, e.type, e.timestamp, coalesce(r.at, ''), e.payload
+	entriesSQL = `SELECT e.seq, s.id, e.n, e.id, e.parent, e.type, e.timestamp, coalesce(r.at, ''), ` + migrations.Payload + `
 FROM json_each('%') p CROSS JOIN events e CROSS JOIN sessions s LEFT JOIN redactions r ON r.seq = e.seq
 WHERE e.seq BETWEEN p.value >> 20 AND (p.value >> 20) + (p.value & 0xfffff) AND s.key = e.session AND e.n > 0`
 
