@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/sessiontree/sessiontree/eventlog"
 	"github.com/sessiontree/sessiontree/eventlog/osfile"
@@ -152,18 +153,25 @@ func (s *Store) Compact(ctx context.Context) (c Compacted, err error) {
 		if _, err := tx.Exec(ctx, "VACUUM"); err != nil {
 			return err
 		}
-		var busy, log, moved int
-		if _, err := tx.Row(ctx, "PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &log, &moved); err != nil {
-			return err
-		}
-		if busy != 0 {
-			return eventlog.Errorf(eventlog.Busy, "%s is compacted, but a reader keeps its write-ahead log: it is emptied when that ends", s.db.path)
-		}
-		return nil
+		return s.emptyWAL(ctx, tx)
 	})
 	after, sizeErr := s.db.bytes()
 	c.After = after
 	return c, cmp.Or(err, sizeErr)
+}
+
+// emptyWAL copies all of the write-ahead log into the database and cuts it, once
+// those have ended who read from it: a view of this process among them.
+func (s *Store) emptyWAL(ctx context.Context, tx *projections.Tx) error {
+	for deadline := time.Now().Add(s.o.BusyTimeout); ; time.Sleep(5 * time.Millisecond) {
+		var busy, log, moved int
+		if _, err := tx.Row(ctx, "PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &log, &moved); err != nil || busy == 0 {
+			return err
+		}
+		if _, bounded := ctx.Deadline(); ctx.Err() != nil || !bounded && time.Now().After(deadline) {
+			return eventlog.Errorf(eventlog.Busy, "%s is compacted, but a reader keeps its write-ahead log: it is emptied when that ends", s.db.path)
+		}
+	}
 }
 
 // bytes is what the database and its log take on disk.

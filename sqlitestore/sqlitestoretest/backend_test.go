@@ -1,4 +1,4 @@
-package sqlitestore_test
+package sqlitestoretest_test
 
 import (
 	"testing"
