@@ -56,7 +56,7 @@ const (
 
 // parts are the prefixes of names; what has none of them is of the branch set.
 var parts = map[Part][]string{
-	Log:       {"sqlite_", "events", "sessions", "guards", "audit", "tombstones", "checkpoints", "goose", "imports", "schema"},
+	Log:       {"sqlite_", "events", "blobs", "sessions", "guards", "audit", "tombstones", "checkpoints", "goose", "imports", "schema"},
 	OtherView: {"catalog", "usage", "models", "tool", "turns", "compactions", searchIndex},
 }
 
