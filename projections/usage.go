@@ -73,6 +73,7 @@ type usageBatch struct {
 
 	ways      climber
 	standings map[int64]standing
+	known     map[int64]*knownWay
 
 	tools toolsBatch
 	turns map[int64]*turn // of each session, the one that goes on; nil: none
@@ -81,7 +82,7 @@ type usageBatch struct {
 func newUsageBatch(ctx context.Context, tx *Tx) (*usageBatch, error) {
 	b := &usageBatch{
 		tx: tx, models: map[modelName]int64{}, sums: map[usageKey]usageSum{},
-		ways: climber{tx, map[int64]limb{}}, standings: map[int64]standing{},
+		ways: climber{tx, map[int64]limb{}}, standings: map[int64]standing{}, known: map[int64]*knownWay{},
 		turns: map[int64]*turn{},
 	}
 	return b, b.tools.begin(ctx, tx)

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"math"
@@ -50,20 +51,42 @@ func (b *usageBatch) forgetLeaf(ctx context.Context, session int64) error {
 	return b.keep(ctx, session, standing{})
 }
 
-const walkedSQL = `SELECT high FROM usage_walks WHERE session = ? AND low <= ? ORDER BY low DESC LIMIT 1`
+// knownWay is the way of a session in memory.
+type knownWay struct {
+	of    standing
+	asked int // how often an entry was looked for on it
+	spans []spanOf
+}
+
+const (
+	// askedOften is how often a way is climbed before it is read as a whole, if it is no
+	// longer than longWay segments.
+	askedOften = 32
+	longWay    = 10_000
+)
 
 // isLive says whether an entry, which begins or continues the segment that its seq
 // tells, is live by the way of its own session.
 func (b *usageBatch) isLive(ctx context.Context, session, seq, n int64) (bool, error) {
 	s, err := b.standing(ctx, session)
-	switch {
-	case err != nil || n > s.n:
+	if err != nil || n > s.n {
 		return true, err
-	case s.walked:
-		var high int64
-		ok, err := b.tx.Row(ctx, walkedSQL, []any{session, n}, &high)
-		return ok && n <= high, err
-	case n > s.leaf.n:
+	}
+	w := b.known[session]
+	if w == nil || w.of != s {
+		w = &knownWay{of: s}
+		b.known[session] = w
+	}
+	if w.asked++; w.asked == askedOften || s.walked && w.asked == 1 {
+		if err := b.know(ctx, session, w); err != nil {
+			return false, err
+		}
+	}
+	if w.spans != nil || s.walked {
+		i, found := slices.BinarySearchFunc(w.spans, n, func(s spanOf, n int64) int { return cmp.Compare(s.low, n) })
+		return found || i > 0 && n <= w.spans[i-1].high, nil
+	}
+	if n > s.leaf.n {
 		return false, nil // parents come first
 	}
 	p := place{n: n}
@@ -71,6 +94,18 @@ func (b *usageBatch) isLive(ctx context.Context, session, seq, n int64) (bool, e
 		return false, err
 	}
 	return b.ways.isAbove(ctx, p, s.leaf)
+}
+
+// know reads a way into memory, unless it is too long for that.
+func (b *usageBatch) know(ctx context.Context, session int64, w *knownWay) (err error) {
+	if leaf := w.of.leaf.segment; leaf != 0 {
+		l, err := b.ways.limb(ctx, leaf)
+		if err != nil || l.hops > longWay {
+			return err
+		}
+	}
+	w.spans, err = b.lives(ctx, session, w.of.n, -1, w.of)
+	return err
 }
 
 // tip is what the branch views say of a session.
@@ -200,6 +235,7 @@ func (b *usageBatch) walks(ctx context.Context, session int64) (live []spanOf, e
 
 // change keeps a session's standing, and moves its sums to it.
 func (b *usageBatch) change(ctx context.Context, session int64, to standing, was, is []spanOf) error {
+	delete(b.known, session)
 	if to != b.standings[session] {
 		if err := b.keep(ctx, session, to); err != nil {
 			return err
@@ -270,9 +306,10 @@ const (
 		FROM json_each(?2) r CROSS JOIN usage u INDEXED BY usage_by_session
 		WHERE u.session = ?1 AND u.n BETWEEN r.value >> 20 AND (r.value >> 20) + (r.value & 0xfffff) GROUP BY 1, 2, 3, 4`
 
-	// sharedSQL are those that have copies.
-	sharedSQL = `SELECT u.identity FROM json_each(?2) r CROSS JOIN usage u INDEXED BY usage_by_session
-		WHERE u.session = ?1 AND u.counted <> 3 AND u.n BETWEEN r.value >> 20 AND (r.value >> 20) + (r.value & 0xfffff)`
+	// sharedSQL are those that have copies, with all copies of each.
+	sharedSQL = `SELECT u.seq, c.identity, c.seq, c.session, c.n, c.counted
+		FROM json_each(?2) r CROSS JOIN usage u INDEXED BY usage_by_session CROSS JOIN usage c INDEXED BY usage_by_identity
+		WHERE u.session = ?1 AND u.counted <> 3 AND u.n BETWEEN r.value >> 20 AND (r.value >> 20) + (r.value & 0xfffff) AND c.identity = u.identity`
 )
 
 // shift moves a session's rows within spans from one side to the other. Of those that
@@ -300,14 +337,56 @@ func (b *usageBatch) shift(ctx context.Context, session int64, spans []spanOf, f
 	if err != nil || !copies {
 		return err
 	}
-	identities, err := Column[int64](ctx, b.tx, sharedSQL, session, list)
+	return b.shiftShared(ctx, session, list)
+}
+
+// sharedCopy is a copy of a response of which a row has changed sides.
+type sharedCopy struct {
+	row, identity, seq, session, n int64
+	counted                        int
+}
+
+// shiftShared counts the responses anew that have copies within a list of spans, and
+// count as something else now.
+func (b *usageBatch) shiftShared(ctx context.Context, session int64, list string) error {
+	rows, err := b.tx.Rows(ctx, sharedSQL, session, list)
 	if err != nil {
 		return err
 	}
-	for _, identity := range identities {
-		if err := b.recount(ctx, identity); err != nil {
+	var all []sharedCopy
+	defer rows.Close()
+	for rows.Next() {
+		var c sharedCopy
+		if err := rows.Scan(&c.row, &c.identity, &c.seq, &c.session, &c.n, &c.counted); err != nil {
 			return err
 		}
+		all = append(all, c)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for len(all) > 0 {
+		n, was, is := 0, CountedNot, CountedAbandoned
+		for ; n < len(all) && all[n].row == all[0].row; n++ {
+			c := all[n]
+			was = max(was, c.counted)
+			if is == CountedLive {
+				continue
+			}
+			live, err := b.isLive(ctx, c.session, c.seq, c.n)
+			if err != nil {
+				return err
+			}
+			if live {
+				is = CountedLive
+			}
+		}
+		if was != is {
+			if err := b.recount(ctx, all[0].identity); err != nil {
+				return err
+			}
+		}
+		all = all[n:]
 	}
 	return nil
 }
