@@ -54,6 +54,8 @@ func TestCheckFindsDamageInTheLog(t *testing.T) {
 		"a type was changed":     {[]string{"UPDATE events SET type = 'leaf' WHERE id = 'b2'"}, `event 9 (session 2, n 2): type is "leaf", in the payload "message"`},
 		"a text was changed":     {[]string{"UPDATE events SET payload = replace(payload, 'a word', 'a sword') WHERE id = 'b2'"}, "event 9 (session 2, n 2): the hash is not that of the payload and the entry before"},
 		"the payload is no JSON": {[]string{"UPDATE events SET payload = substr(payload, 1, 100) WHERE id = 'b2'"}, "the payload is not valid JSON: "},
+		"a blob is gone":         {[]string{"UPDATE events SET payload = NULL, blob = 7 WHERE id = 'b2'"}, "event 9 (session 2, n 2): the hash is not that of the payload"},
+		"a blob is nobody's":     {[]string{"INSERT INTO blobs (hash, text) VALUES (x'01', 'x')"}, "blob 1 belongs to no event"},
 		"a session is gone":      {[]string{"DELETE FROM sessions WHERE id = 'b'"}, "the events of session 2 belong to no session"},
 		"a beginning is gone":    {[]string{"DELETE FROM events WHERE session = 2 AND n = 0"}, "session 2 has no event of its creation"},
 	} {

@@ -10,6 +10,8 @@
 //     triggers refuse it.
 //   - The cost of an append, a move, a branch or a context does not depend on the
 //     size of the tree, only on what is returned.
+//   - An entry of 64 KiB or more, a screenshot as a rule, is kept once, whatever forks
+//     and imported copies have it, and goes with the last of them.
 //
 // # Waiting for others
 //
