@@ -40,11 +40,12 @@ import (
 // A leaf that moves far is followed in several transactions (usagepace.go); the sums
 // hold for a leaf in between then, and the events that moved it are applied last.
 //
-// When every row said its side, with an index by it, a move over 40,000 entries of a
-// chain of 50,000 took 670 ms of processor time and left 38 KB of index for each of
-// many such moves in a session of a million; now it takes 35 ms, most of it to read the
-// rows and add them up. Sums by block of a session would save that, at a row more for
-// each block that is appended.
+// When every row said its side, with an index by it, a move over 900,000 entries of a
+// chain of a million took 20 s of processor time in one transaction, and wrote 1.8 GB;
+// now it takes 0.8 s, in slices of some 15 ms, and writes 1 MB. What is left is to read
+// the rows and add them up, and a row of sums for each quarter of an hour that is
+// passed. Sums by block of a session would save the reading, at one row more for each
+// block.
 //
 // Of a response with copies the row that counts says as what: it is asked for all of
 // the ways at once. When one of them changes, the responses that have copies there are
