@@ -150,26 +150,36 @@ func (s *Store) Compact(ctx context.Context) (c Compacted, err error) {
 		return c, err
 	}
 	err = s.writer.exclusively(ctx, func(ctx context.Context, tx *projections.Tx) error {
-		if _, err := tx.Exec(ctx, "VACUUM"); err != nil {
-			return err
-		}
-		return s.emptyWAL(ctx, tx)
+		_, err := tx.Exec(ctx, "VACUUM")
+		return err
 	})
+	if err == nil {
+		err = s.emptyWAL(ctx)
+	}
 	after, sizeErr := s.db.bytes()
 	c.After = after
 	return c, cmp.Or(err, sizeErr)
 }
 
 // emptyWAL copies all of the write-ahead log into the database and cuts it, once
-// those have ended who read from it: a view of this process among them.
-func (s *Store) emptyWAL(ctx context.Context, tx *projections.Tx) error {
-	for deadline := time.Now().Add(s.o.BusyTimeout); ; time.Sleep(5 * time.Millisecond) {
+// those have ended who read from it: a view of this process among them. While it waits
+// for them others write.
+func (s *Store) emptyWAL(ctx context.Context) error {
+	for deadline := time.Now().Add(s.o.BusyTimeout); ; {
 		var busy, log, moved int
-		if _, err := tx.Row(ctx, "PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &log, &moved); err != nil || busy == 0 {
+		err := s.writer.exclusively(ctx, func(ctx context.Context, tx *projections.Tx) error {
+			_, err := tx.Row(ctx, "PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &log, &moved)
+			return err
+		})
+		if err != nil || busy == 0 {
 			return err
 		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
 		if _, bounded := ctx.Deadline(); ctx.Err() != nil || !bounded && time.Now().After(deadline) {
-			return eventlog.Errorf(eventlog.Busy, "%s is compacted, but a reader keeps its write-ahead log: it is emptied when that ends", s.db.path)
+			return waited(ctx, eventlog.Errorf(eventlog.Busy, "%s is compacted, but a reader keeps its write-ahead log: it is emptied when that ends", s.db.path))
 		}
 	}
 }

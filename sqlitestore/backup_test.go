@@ -2,11 +2,14 @@ package sqlitestore_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sessiontree/sessiontree/eventlog"
@@ -118,4 +121,52 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	_, err = r.Compact(t.Context())
 	require.ErrorIs(t, err, eventlog.ErrStorage)
 	require.NoError(t, r.Close(t.Context()))
+}
+
+// What waits for a reader before it empties the write-ahead log keeps nobody from
+// writing, and ends with its context.
+func TestCompactWaitsForAReaderNoLongerThanItsContext(t *testing.T) {
+	s := sqlitestoretest.OpenAt(t, filepath.Join(t.TempDir(), "sessions.db"), sqlitestore.Options{Synchronous: sqlitestore.Normal, BusyTimeout: time.Hour})
+	tree, err := s.Create(t.Context(), eventlog.CreateOptions{ID: "s"})
+	require.NoError(t, err)
+	appended := 0
+	write := func() {
+		t.Helper()
+		appended++
+		require.NoError(t, appendTo(tree, fmt.Sprint(appended)))
+	}
+	while := func(f func()) {
+		t.Helper()
+		require.NoError(t, s.SQL(t.Context(), "SELECT id FROM sessions", func([]string) error { return nil }, func([]any) error {
+			write() // behind what the reader sees
+			f()
+			return nil
+		}))
+	}
+	while(func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := s.Compact(ctx)
+		require.ErrorIs(t, err, eventlog.ErrBusy)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "is compacted, but a reader keeps its write-ahead log")
+	})
+	while(func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		var compacting sync.WaitGroup
+		compacting.Go(func() {
+			_, err := s.Compact(ctx)
+			assert.ErrorIs(t, err, context.Canceled)
+		})
+		require.Eventually(t, s.Writing, time.Minute, time.Millisecond)
+		for range 3 {
+			write()
+		}
+		cancel()
+		compacting.Wait()
+	})
+	c, err := s.Compact(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, c.After)
+	require.Len(t, chainOf(t, tree), 5)
 }
