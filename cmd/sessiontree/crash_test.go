@@ -29,7 +29,7 @@ import (
 func TestReport_O1_A6_H2_KilledProgramsLoseNothing(t *testing.T) {
 	rounds := 3 // each begins with another command
 	if long {
-		rounds = 250 // two kills each
+		rounds = 260 // two kills each
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
