@@ -254,3 +254,35 @@ func TestVersionsOnlyRise(t *testing.T) {
 	require.NoError(t, newer.Rebuild(t.Context()))
 	require.Equal(t, upTo(11), h.seen(t, "view"))
 }
+
+// pacing is a view that works ahead so many times before it takes events, each time in a
+// transaction that commits.
+type pacing struct {
+	noting
+	steps, asked int
+}
+
+func (p *pacing) Pace(ctx context.Context, tx *projections.Tx, _ []projections.Event) (ready bool, err error) {
+	p.asked++
+	if p.steps--; p.steps < 0 {
+		return true, nil
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO seen VALUES ('steps', ?)", p.asked)
+	return false, err
+}
+
+// A view that works ahead keeps its steps, takes no event before the last, and takes it
+// once; one that would never come to an end takes it all the same.
+func TestAViewWorksAhead(t *testing.T) {
+	h := newHost(t)
+	h.append(t, 1)
+	few := &pacing{noting: noting{name: "few"}, steps: 5}
+	endless := &pacing{noting: noting{name: "endless"}, steps: 1 << 40}
+	r := projections.NewRunner(h, silent, few, endless)
+	require.NoError(t, r.CatchUp(t.Context(), "few"))
+	require.Equal(t, []int64{1, 2, 3, 4, 5}, h.seen(t, "steps"))
+	require.Equal(t, []int64{1}, h.seen(t, "few"))
+	require.NoError(t, r.CatchUp(t.Context(), "endless"))
+	require.Equal(t, []int64{1}, h.seen(t, "endless"))
+	require.Len(t, h.seen(t, "steps"), 5+endless.asked)
+}
