@@ -373,7 +373,7 @@ func TestImportVerifies(t *testing.T) {
 		}
 	}
 	// A view that lies is noticed.
-	raw, err := sql.Open("sqlite", db)
+	raw, err := sql.Open("sqlite", db+"?_pragma=busy_timeout(20000)")
 	require.NoError(t, err)
 	defer raw.Close()
 	_, err = raw.Exec("UPDATE heads SET cost = cost + 1 WHERE session = (SELECT key FROM sessions WHERE id = 'newer')")

@@ -186,7 +186,7 @@ func holdRead(t *testing.T, path string) (release func()) {
 }
 
 func tryExec(path, statement string) error {
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(20000)")
 	if err != nil {
 		return err
 	}

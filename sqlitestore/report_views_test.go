@@ -179,7 +179,7 @@ func TestReport_I2_I10_VerifyFindsStrayRowsAndRebuildMendsThem(t *testing.T) {
 // The log itself refuses to be changed, whoever tries.
 func TestTheLogIsAppendOnly(t *testing.T) {
 	path, _ := treeAt(t)
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(20000)")
 	require.NoError(t, err)
 	defer db.Close()
 	for _, statement := range []string{
@@ -200,7 +200,7 @@ func TestReport_F5_AWriteWaitsForALockUpToItsDeadline(t *testing.T) {
 	tree, err := s.Open(ctx, eventlog.Metadata{ID: "s"})
 	require.NoError(t, err)
 
-	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(20000)")
 	require.NoError(t, err)
 	defer other.Close()
 	hold, err := other.Begin()
