@@ -96,9 +96,15 @@ func (b *usageBatch) isLive(ctx context.Context, session, seq, n int64) (bool, e
 	return b.ways.isAbove(ctx, p, s.leaf)
 }
 
-// know reads a way into memory, unless it is too long for that.
+// know reads a way into memory, unless it is too long for that. A session that has been
+// deleted since has none: what has copies there is counted anew when that event comes.
 func (b *usageBatch) know(ctx context.Context, session int64, w *knownWay) (err error) {
 	if leaf := w.of.leaf.segment; leaf != 0 {
+		var one int
+		if there, err := b.tx.Row(ctx, "SELECT 1 FROM sessions WHERE key = ?", []any{session}, &one); err != nil || !there {
+			w.spans = []spanOf{}
+			return err
+		}
 		l, err := b.ways.limb(ctx, leaf)
 		if err != nil || l.hops > longWay {
 			return err

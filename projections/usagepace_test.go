@@ -186,3 +186,40 @@ func changes(a, b map[int64]bool) (n int64) {
 	}
 	return n
 }
+
+// A view that lags applies moves of a session whose responses are also in one that has
+// been deleted since: no segment tells that one's way any more.
+func TestCopiesInASessionThatIsGone(t *testing.T) {
+	g := newGrove(t)
+	for parent := range int64(2 * askedOften) {
+		g.grow(parent)
+	}
+	g.grow(2)
+	g.exec("INSERT INTO sessions (key, id, created_at, cwd, source, header) VALUES (2, 'fork', '', '', 1, '{}')")
+	g.exec("INSERT INTO events (seq, session, n, type, timestamp, payload) VALUES (?, 2, 0, 'session_forked', '', '{}')", g.seq+1)
+	g.exec("INSERT INTO events (seq, session, n, id, parent, type, timestamp, payload) SELECT seq + ?, 2, n, id, parent, type, timestamp, payload FROM events WHERE session = 1 AND n > 0", g.seq)
+	g.catchUp(Branch{})
+	g.catchUp(Usage{})
+
+	// The fork's leaf moves to the end of the chain; then its source goes.
+	last, err := LastEvent(t.Context(), g.tx)
+	require.NoError(t, err)
+	n, end := len(g.parents), fmt.Sprint("e", 2*askedOften)
+	g.exec("INSERT INTO events (seq, session, n, id, parent, type, timestamp, payload) VALUES (?, 2, ?, 'x', ?, 'custom', '', ?)",
+		last+1, n, end, fmt.Sprintf(`{"type":"custom","id":"x","parentId":%q,"timestamp":"2026-01-01T00:00:00.000Z"}`, end))
+	g.catchUp(Branch{})
+	g.exec("INSERT INTO guards (session, reason, at) VALUES (1, '', '')")
+	g.exec("DELETE FROM events WHERE session = 1")
+	g.exec("DELETE FROM sessions WHERE key = 1")
+	g.exec("INSERT INTO events (seq, session, n, type, timestamp, payload) VALUES (?, 1, 0, 'session_deleted', '', '{}')", last+2)
+	g.catchUp(Branch{})
+	for more := true; more; {
+		more, err = CatchUp(t.Context(), g.tx, Usage{}, 1)
+		require.NoError(t, err)
+	}
+	live := map[int64]bool{}
+	for n := range int64(2*askedOften + 1) {
+		live[n] = true
+	}
+	g.requireSums(live)
+}
