@@ -194,3 +194,26 @@ func tryExec(path, statement string) error {
 	_, err = db.Exec(statement)
 	return err
 }
+
+// The fork of a session out of which a text was purged is as whole as that is.
+func TestCheckOfAForkMadeBehindAPurge(t *testing.T) {
+	for _, dialect := range []eventlog.Dialect{eventlog.Harness, eventlog.CodingAgent} {
+		s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+		a, err := s.Create(t.Context(), eventlog.CreateOptions{ID: "a", Dialect: dialect})
+		require.NoError(t, err)
+		_, err = a.Append(t.Context(), user("before"), user(secret), user(strings.Repeat(secret, 10_000)), user("behind"))
+		require.NoError(t, err)
+		_, err = s.PurgeText(t.Context(), secret, false)
+		require.NoError(t, err)
+		fork, err := s.Fork(t.Context(), eventlog.Metadata{ID: "a"}, eventlog.ForkOptions{CreateOptions: eventlog.CreateOptions{ID: "b"}})
+		require.NoError(t, err)
+		_, err = s.Fork(t.Context(), eventlog.Metadata{ID: "b"}, eventlog.ForkOptions{CreateOptions: eventlog.CreateOptions{ID: "c"}})
+		require.NoError(t, err)
+		_, err = fork.Append(t.Context(), user("of the fork"))
+		require.NoError(t, err)
+		require.NoError(t, s.Delete(t.Context(), eventlog.Metadata{ID: "a"}))
+		c, err := s.Check(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, sqlitestore.Checked{Sessions: 2, Events: 12, Redacted: 4}, c)
+	}
+}
