@@ -115,7 +115,7 @@ func TestTheBackendsAreMeasuredAlike(t *testing.T) {
 	for _, view := range sqlitestore.ViewNames() {
 		only = append(only, fmt.Sprintf("rebuild-%s realistic 200", view), fmt.Sprintf("catch-up-%s corpus 400", view))
 	}
-	for _, question := range []string{"usage-by-day", "usage-by-month", "usage-by-model", "usage-by-session", "tools", "search-common", "search-rare", "search-absent", "search-ranked-common", "search-ranked-rare", "catch-up"} {
+	for _, question := range []string{"usage-by-day", "usage-by-month", "usage-by-model", "usage-by-session", "tools", "search-common", "search-rare", "search-absent", "search-ranked-common", "search-ranked-rare", "search-ranked-rare-page", "catch-up"} {
 		only = append(only, question+" corpus 400")
 	}
 	assert.ElementsMatch(t, only, without(sqlite, jsonl))

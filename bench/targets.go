@@ -85,6 +85,7 @@ var targets = []struct {
 	{operation: "search-absent", backend: "sqlite", Target: Target{Value: 50e6}},
 	{operation: "search-ranked-common", backend: "sqlite", Target: Target{Ratio: 1.5}},
 	{operation: "search-ranked-rare", backend: "sqlite", Target: Target{Ratio: 1.5}},
+	{operation: "search-ranked-rare-page", backend: "sqlite", Target: Target{Ratio: 1.5}},
 	{operation: "catch-up-branch", backend: "sqlite", Target: Target{Value: 10e3}},
 	{operation: "catch-up-search", backend: "sqlite", Target: Target{Value: 100e3}},
 	{operation: "catch-up-usage", backend: "sqlite", Target: Target{Value: 25e3}},

@@ -54,7 +54,7 @@ func (e Entry) Texts() []Text {
 
 // gathered are the texts of an entry, as they are found.
 type gathered struct {
-	parts map[TextKind][]string
+	parts []Text
 	left  int
 }
 
@@ -66,10 +66,7 @@ func (g *gathered) add(k TextKind, s string) {
 		s = strings.ToValidUTF8(s[:g.left], "")
 	}
 	g.left -= len(s)
-	if g.parts == nil {
-		g.parts = map[TextKind][]string{}
-	}
-	g.parts[k] = append(g.parts[k], s)
+	g.parts = append(g.parts, Text{k, s})
 }
 
 func (g *gathered) value(k TextKind, v js.Value) {
@@ -126,9 +123,19 @@ func (g *gathered) strings(k TextKind, text string) {
 	}
 }
 
+// texts joins the parts of each kind.
 func (g *gathered) texts() (all []Text) {
+	if len(g.parts) < 2 {
+		return g.parts
+	}
 	for _, k := range TextKinds() {
-		if parts := g.parts[k]; len(parts) > 0 {
+		var parts []string
+		for _, p := range g.parts {
+			if p.Kind == k {
+				parts = append(parts, p.Text)
+			}
+		}
+		if len(parts) > 0 {
 			all = append(all, Text{k, strings.Join(parts, "\n")})
 		}
 	}

@@ -298,6 +298,20 @@ func (r *Runner) Current(ctx context.Context, tx *Tx) (names []string, err error
 	return names, nil
 }
 
+// Hold says whether views hold all of the log in a snapshot.
+func (r *Runner) Hold(ctx context.Context, tx *Tx, names ...string) (bool, error) {
+	for _, name := range names {
+		v, err := r.view(name)
+		if err != nil {
+			return false, err
+		}
+		if behind, err := IsBehind(ctx, tx, v); err != nil || behind {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Rebuild makes views again from the log, all of them if none is named: in slices,
 // so that writers get their turns. Readers of a view wait until it is whole again.
 func (r *Runner) Rebuild(ctx context.Context, names ...string) error {

@@ -30,18 +30,22 @@ FROM sessions s CROSS JOIN sessions f ON f.key = s.source CROSS JOIN heads h ON 
 
 // isCopy says whether an entry is found in its session's source instead. before is
 // where what was copied with it begins in the log, if that lies there in one piece.
-func (p *page) isCopy(ctx context.Context, e found, seq int64) (is bool, before int64, err error) {
-	of, err := p.copied(ctx, e.session)
+func (p *page) isCopy(ctx context.Context, e found) (is bool, before int64, err error) {
+	session, n, err := placeOf(ctx, p.c, e.seq)
+	if err != nil {
+		return false, e.seq, err
+	}
+	of, err := p.copied(ctx, session)
 	switch {
 	case err != nil || of.source == 0:
-		return false, seq, err
+		return false, e.seq, err
 	case !of.forked:
-		is, err = inSource(ctx, p.c, e.session, e.n, of.source)
-		return is, seq, err
-	case e.n <= of.n && of.dense:
+		is, err = inSource(ctx, p.c, session, n, of.source)
+		return is, e.seq, err
+	case n <= of.n && of.dense:
 		return true, of.first, nil
 	}
-	return e.n <= of.n, seq, nil
+	return n <= of.n, e.seq, nil
 }
 
 func inSource(ctx context.Context, c Conn, session, n, source int64) (bool, error) {

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"github.com/sessiontree/sessiontree/migrations"
 	"math"
 	"slices"
 	"strings"
@@ -54,14 +53,6 @@ type Hit struct {
 	Cursor  int64
 }
 
-// The searches: by number of the document, which is the order of the log, and by
-// rank.
-const (
-	newestSQL = `SELECT rowid FROM search WHERE search MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3`
-	rankedSQL = `SELECT rowid FROM search WHERE search MATCH ?1 ORDER BY rank LIMIT ?2 OFFSET ?3`
-	hitSQL    = `SELECT e.session, e.n, e.id, e.type, e.timestamp, ` + migrations.Payload + `, s.id FROM events e CROSS JOIN sessions s ON s.key = e.session WHERE e.seq = ?`
-)
-
 // Search finds entries by their texts. It fails with [eventlog.ErrInvalidArgument]
 // for a kind that does not exist and, where Syntax is set, for a query that FTS5
 // does not understand; with [eventlog.ErrNotFound] for a session that is not there.
@@ -82,7 +73,7 @@ func Search(ctx context.Context, c Conn, o SearchOptions) ([]Hit, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := page{SearchOptions: o, c: c, phrases: phrases, ways: map[int64]func(int64) bool{}, copies: map[int64]copied{}}
+	page := page{SearchOptions: o, c: c, phrases: phrases, copies: map[int64]copied{}}
 	if o.Rank {
 		err = page.best(ctx, match)
 	} else {
@@ -91,118 +82,7 @@ func Search(ctx context.Context, c Conn, o SearchOptions) ([]Hit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page.hits, nil
-}
-
-// page is a page of hits while it is filled.
-type page struct {
-	SearchOptions
-	c       Conn
-	phrases [][]string
-	ways    map[int64]func(n int64) bool // of sessions: whether an entry is live
-	copies  map[int64]copied             // of sessions
-	hits    []Hit
-}
-
-func (p *page) limit() int {
-	if p.Limit > 0 {
-		return p.Limit
-	}
-	return 20
-}
-
-// newest fills the page backwards through the log. What a fork was made with lies
-// there in one piece, which is stepped over.
-func (p *page) newest(ctx context.Context, match string) error {
-	before := int64(math.MaxInt64)
-	if p.Before > 0 {
-		before = p.Before
-	}
-	for {
-		want := p.limit() - len(p.hits)
-		found, err := p.documents(ctx, newestSQL, match, before, want)
-		if err != nil {
-			return err
-		}
-		for _, seq := range found {
-			if seq >= before {
-				continue // stepped over
-			}
-			if before, err = p.add(ctx, seq, seq); err != nil {
-				return err
-			}
-		}
-		if len(found) < want || len(p.hits) == p.limit() {
-			return nil
-		}
-	}
-}
-
-// best fills the page by rank. It reads a few more than it shows, for those of forks.
-func (p *page) best(ctx context.Context, match string) error {
-	for skip := p.Skip; ; {
-		more := 2 * p.limit()
-		found, err := p.documents(ctx, rankedSQL, match, more, skip)
-		if err != nil {
-			return err
-		}
-		for _, seq := range found {
-			skip++
-			if _, err := p.add(ctx, seq, int64(skip)); err != nil || len(p.hits) == p.limit() {
-				return err
-			}
-		}
-		if len(found) < more {
-			return nil
-		}
-	}
-}
-
-// add adds a document to the page, unless it is a copy. next is where those before it
-// in the log begin that are not known to be copies too.
-func (p *page) add(ctx context.Context, seq, cursor int64) (next int64, err error) {
-	h, e, ok, err := p.entry(ctx, seq)
-	if err != nil || !ok {
-		return seq, err
-	}
-	if p.Session == "" {
-		copied, before, err := p.isCopy(ctx, e, seq)
-		if err != nil || copied {
-			return before, err
-		}
-	}
-	h.Cursor = cursor
-	h.show(e.Entry, p.Kinds, p.phrases)
-	live := p.ways[e.session]
-	if live == nil {
-		t, err := readTree(ctx, p.c, e.session)
-		if err != nil {
-			return seq, err
-		}
-		live = t.onWay()
-		p.ways[e.session] = live
-	}
-	h.Live = live(e.n)
-	p.hits = append(p.hits, h)
-	return seq, nil
-}
-
-// found is an entry that was found, and where.
-type found struct {
-	eventlog.Entry
-	session, n int64
-}
-
-// entry reads a document's entry; ok is false if its session has gone.
-func (p *page) entry(ctx context.Context, seq int64) (h Hit, e found, ok bool, err error) {
-	var payload string
-	ok, err = p.c.Row(ctx, hitSQL, []any{seq}, &e.session, &e.n, &h.Entry, &h.Type, &h.At, &payload, &h.Session)
-	if err != nil || !ok {
-		return h, e, false, err
-	}
-	e.Entry = eventlog.TrustedEntry(payload)
-	h.Role = e.Message().Role()
-	return h, e, true, nil
+	return page.shown(ctx)
 }
 
 // match is the whole expression.
@@ -227,36 +107,6 @@ func (o SearchOptions) match(ctx context.Context, c Conn, words string) (string,
 	}
 	// As the projection writes it: projections.SessionTerm.
 	return `"§` + string(js.AppendNumber(nil, float64(key))) + `" AND (` + words + ")", nil
-}
-
-// documents are the documents that one of the searches finds.
-func (p *page) documents(ctx context.Context, text string, args ...any) (found []int64, err error) {
-	rows, err := p.c.Rows(ctx, text, args...)
-	if err == nil {
-		defer rows.Close()
-		for rows.Next() {
-			var seq int64
-			if err := rows.Scan(&seq); err != nil {
-				return nil, err
-			}
-			found = append(found, seq)
-		}
-		err = rows.Err()
-	}
-	if err != nil && p.Syntax && ctx.Err() == nil {
-		return nil, &eventlog.Error{Code: eventlog.InvalidArgument, Message: "the query is not understood", Err: err}
-	}
-	return found, err
-}
-
-// onWay says whether an entry is on the way from the leaf to the root.
-func (t tree) onWay() func(n int64) bool {
-	parts := t.parts()
-	if len(parts) == 0 || !parts[0].live {
-		return func(int64) bool { return false }
-	}
-	part := partOf(parts[:1])
-	return func(n int64) bool { return part(n) == 0 }
 }
 
 // show chooses the text and the piece of it that shows most of what was searched.

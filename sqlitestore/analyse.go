@@ -23,6 +23,17 @@ const grace = 300 * time.Millisecond
 // there. The copy serves as long as the log does not grow, and goes when the store is
 // closed.
 func (s *Store) analyse(ctx context.Context, f func(tx *projections.Tx) error, views ...string) error {
+	// Most often they are there: then one snapshot does.
+	current := false
+	err := s.read(ctx, func(tx *projections.Tx) (err error) {
+		if current, err = s.views.Hold(ctx, tx, views...); err == nil && current {
+			err = f(tx)
+		}
+		return err
+	})
+	if err != nil || current {
+		return err
+	}
 	for _, view := range views {
 		err := s.views.CatchUp(ctx, view)
 		if err != nil && s.writer != nil && ctx.Err() == nil && s.catchUp(ctx) == nil { // it may wait for the branch views

@@ -2,9 +2,12 @@ package sqlitestore_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -248,3 +251,72 @@ func TestSearchFindsWhatForksShareOnce(t *testing.T) {
 }
 
 func saidBy(text string) string { return said("user", `,"content":`+js.Text(text).JSON()) }
+
+// treeOf draws a session in which every third entry goes back, and gives what stands
+// on the way from its last entry to the root. A twist makes it irregular.
+func treeOf(t *testing.T, r *rand.Rand, size int, twist bool) (all []eventlog.Entry, live map[string]bool) {
+	t.Helper()
+	parents := map[string]string{}
+	for i := range size {
+		id, parent := fmt.Sprint("e", i), fmt.Sprint("e", i-1)
+		switch {
+		case i > 0 && r.IntN(3) == 0:
+			parent = fmt.Sprint("e", r.IntN(i))
+		case twist && i == size/2:
+			parent = fmt.Sprint("e", size-1) // comes later
+		}
+		text := strconv.Quote(parent)
+		if i == 0 {
+			text = "null"
+		}
+		body := saidBy("needle")
+		if i%20 == 19 {
+			body = `"type":"compaction","summary":"needle","tokensBefore":1`
+		}
+		e, err := eventlog.ParseEntry(fmt.Sprintf(`{"id":%q,"parentId":%s,"timestamp":"2026-01-01T00:00:00.000Z",%s}`, id, text, body))
+		require.NoError(t, err)
+		all, parents[id] = append(all, e), parent
+	}
+	live = map[string]bool{}
+	for id := all[size-1].ID(); parents[id] != "" && !live[id]; id = parents[id] {
+		live[id] = true
+	}
+	return all, live
+}
+
+func TestHitsAreLiveOnTheWayFromTheLeaf(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	want := map[string]bool{}
+	for i := range 12 {
+		session := fmt.Sprint("s", i)
+		entries, live := treeOf(t, r, []int{1, 40, 300}[i%3], i == 7)
+		_, err := s.Add(t.Context(), eventlog.Metadata{ID: session, CreatedAt: js.ISO(noon)}, entries)
+		require.NoError(t, err)
+		for _, e := range entries {
+			want[session+"/"+e.ID()] = live[e.ID()]
+		}
+	}
+	for _, rank := range []bool{false, true} {
+		got := map[string]bool{}
+		hits, err := s.Search(t.Context(), query.SearchOptions{Text: "needle", Limit: 10_000, Rank: rank})
+		require.NoError(t, err)
+		for _, h := range hits {
+			got[h.Session+"/"+h.Entry] = h.Live
+		}
+		require.Equal(t, want, got)
+	}
+	// Without a leaf nothing is live.
+	session, err := s.Open(t.Context(), eventlog.Metadata{ID: "s2"})
+	require.NoError(t, err)
+	_, err = session.MoveTo(t.Context(), eventlog.None(), nil)
+	require.NoError(t, err)
+	hits, err := s.Search(t.Context(), query.SearchOptions{Text: "needle", Session: "s2"})
+	require.NoError(t, err)
+	require.Len(t, hits, 20)
+	for _, h := range hits {
+		require.False(t, h.Live, h.Entry)
+	}
+}

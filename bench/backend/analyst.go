@@ -22,12 +22,14 @@ type analyst struct {
 // hits is how many a page of a search shows.
 const hits = 20
 
-// What is asked in plain SQL: the rows that count, without their sums, and the
-// index alone.
+// What is asked in plain SQL: the rows that count, without their sums; the index
+// alone, and the index with the entries that are found, which nobody can show a hit
+// without.
 const (
 	plainUsage = `SELECT %s, sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost), count(*) FROM usage WHERE counted > 0 GROUP BY 1`
 	plainTools = `SELECT tool, count(*), sum(failed), sum(retry), sum(result_bytes) FROM tool_calls WHERE counted = 1 GROUP BY 1`
 	plainFound = `SELECT rowid FROM search WHERE search MATCH ? ORDER BY %s LIMIT ?`
+	plainPage  = `SELECT e.id, e.payload, s.id FROM (` + plainFound + `) f CROSS JOIN events e ON e.seq = f.rowid CROSS JOIN sessions s ON s.key = e.session`
 )
 
 func (a *analyst) do(ctx context.Context, r Request) (Reply, error) {
@@ -68,7 +70,11 @@ func (a *analyst) plainly(ctx context.Context, r Request) (_ Reply, err error) {
 		if r.Rank {
 			order = "rank"
 		}
-		text, args = fmt.Sprintf(plainFound, order), []any{r.Text, hits}
+		found := plainFound
+		if r.Entries {
+			found = plainPage
+		}
+		text, args = fmt.Sprintf(found, order), []any{r.Text, hits}
 	}
 	return timed(func() (reply Reply, err error) {
 		rows, err := a.plain.QueryContext(ctx, text, args...)
@@ -76,8 +82,12 @@ func (a *analyst) plainly(ctx context.Context, r Request) (_ Reply, err error) {
 			return reply, err
 		}
 		defer rows.Close()
-		for rows.Next() {
-			reply.Count++
+		for row := make([]sql.RawBytes, 3); rows.Next(); reply.Count++ {
+			if r.Entries {
+				if err := rows.Scan(&row[0], &row[1], &row[2]); err != nil {
+					return reply, err
+				}
+			}
 		}
 		return reply, rows.Err()
 	})

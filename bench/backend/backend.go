@@ -73,6 +73,7 @@ type Request struct {
 	Text       string   `json:"text,omitempty"`
 	Rank       bool     `json:"rank,omitempty"` // the best hits first, not the newest
 	Plain      bool     `json:"plain,omitempty"`
+	Entries    bool     `json:"entries,omitempty"` // a plain search reads what it finds
 	Lines      []string `json:"lines,omitempty"`
 	Writers    int      `json:"writers,omitempty"` // 0 is 1
 	Limit      int      `json:"limit,omitempty"`
