@@ -68,8 +68,16 @@ func (s *Store) PurgeText(ctx context.Context, secret string, dryRun bool) (p Pu
 	return p, s.scrub(ctx, &p)
 }
 
+// othersSQL are the sessions that have an entry of session ?1 and were not forked from
+// it here: forks of forks, and what was imported. Each entry is looked up by its id.
+const othersSQL = `SELECT s.id FROM sessions s WHERE s.key <> ?1 AND s.source IS NOT ?1 AND EXISTS (
+	SELECT 1 FROM events e CROSS JOIN events own ON own.session = ?1 AND own.id = e.id
+	WHERE e.session = s.key AND e.n > 0 AND e.payload IS own.payload AND e.blob IS own.blob
+) ORDER BY s.key`
+
 // PurgeSession deletes a session, as [Store.Delete] does, and leaves nothing of its
-// text in the database's files. Forks of it keep their copies, and are named.
+// text in the database's files. Forks of it and other sessions that have entries of it
+// keep their copies, and are named.
 func (s *Store) PurgeSession(ctx context.Context, id string) (p Purged, err error) {
 	if s.writer == nil {
 		return p, s.readOnly()
@@ -93,8 +101,15 @@ func (s *Store) PurgeSession(ctx context.Context, id string) (p Purged, err erro
 			return err
 		}
 		forks, err := projections.Column[string](ctx, w.tx, "SELECT id FROM sessions WHERE source = ? ORDER BY key", st.key)
+		if err != nil {
+			return err
+		}
 		for _, fork := range forks {
 			p.Incomplete = append(p.Incomplete, fmt.Sprintf("session %s is a fork, and has copies of its entries", fork))
+		}
+		others, err := projections.Column[string](ctx, w.tx, othersSQL, st.key)
+		for _, other := range others {
+			p.Incomplete = append(p.Incomplete, fmt.Sprintf("session %s has copies of its entries", other))
 		}
 		return err
 	})

@@ -217,3 +217,34 @@ func TestCheckOfAForkMadeBehindAPurge(t *testing.T) {
 		require.Equal(t, sqlitestore.Checked{Sessions: 2, Events: 12, Redacted: 4}, c)
 	}
 }
+
+// What forks of forks and imported copies have of a purged session is told too.
+func TestPurgeSessionNamesAllThatHaveItsEntries(t *testing.T) {
+	s := sqlitestoretest.Open(t, sqlitestore.Options{Synchronous: sqlitestore.Normal})
+	fork := func(from, id string) {
+		t.Helper()
+		_, err := s.Fork(t.Context(), eventlog.Metadata{ID: from}, eventlog.ForkOptions{CreateOptions: eventlog.CreateOptions{ID: id}})
+		require.NoError(t, err)
+	}
+	for _, id := range []string{"a", "stranger"} {
+		tree, err := s.Create(t.Context(), eventlog.CreateOptions{ID: id})
+		require.NoError(t, err)
+		// The ids are the same in both, as in files whose ids count up.
+		_, err = tree.Append(t.Context(), user("of "+id).WithID("1"), user(id+strings.Repeat(secret, 10_000)).WithID("2"))
+		require.NoError(t, err)
+	}
+	fork("a", "gone")
+	fork("gone", "grandchild")
+	fork("a", "child")
+	require.NoError(t, s.Delete(t.Context(), eventlog.Metadata{ID: "gone"}))
+	copied := filepath.Join(t.TempDir(), "copy.jsonl")
+	write(t, copied, strings.Replace(exportedWhole(t, s, "a"), `"id":"a"`, `"id":"copy"`, 1))
+	require.NoError(t, importAll(t, s, sqlitestore.ImportOptions{}, copied)[0].Err)
+	done, err := s.PurgeSession(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, sqlitestore.Purged{Sessions: []string{"a"}, Entries: 2, Incomplete: []string{
+		"session child is a fork, and has copies of its entries",
+		"session grandchild has copies of its entries",
+		"session copy has copies of its entries",
+	}}, done)
+}
