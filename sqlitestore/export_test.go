@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"time"
+
+	"github.com/sessiontree/sessiontree/projections"
 )
 
 // CacheUse says how often the branch of a leaf was asked for, was kept, and could
@@ -56,4 +58,19 @@ func (s *Store) Writing() bool {
 	s.writer.mu.Lock()
 	defer s.writer.mu.Unlock()
 	return s.writer.leading
+}
+
+// StopViews stops the goroutines of the asynchronous views.
+func (s *Store) StopViews() { s.views.Close(context.Background()) }
+
+// HoldGate has the write gate until free is called.
+func (s *Store) HoldGate() (free func()) {
+	has, end := make(chan struct{}), make(chan struct{})
+	go s.writer.exclusively(context.Background(), func(context.Context, *projections.Tx) error {
+		close(has)
+		<-end
+		return nil
+	})
+	<-has
+	return func() { close(end) }
 }

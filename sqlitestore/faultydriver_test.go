@@ -33,6 +33,20 @@ func (f *faults) start(at int) {
 	}
 }
 
+// count is how many statements there were since the start that count.
+func (f *faults) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.done
+}
+
+// stick says whether all statements behind the one that fails do so too.
+func (f *faults) stick(sticky bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sticky = sticky
+}
+
 func (f *faults) fails(query string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -16,12 +17,19 @@ const (
 	insertValues  = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	insertColumns = 9
 
-	// insertRows is how many rows one statement of a batch writes: each has a price of
+	// insertRows is how many rows one statement writes at the most: each has a price of
 	// its own.
 	insertRows = 16
 )
 
-var insertEvents = insertEvent + strings.Repeat(", "+insertValues, insertRows-1)
+// insertEvents is the statement for so many rows.
+var insertEvents = map[int]string{}
+
+func init() {
+	for rows := 1; rows <= insertRows; rows *= 2 {
+		insertEvents[rows] = insertEvent + strings.Repeat(", "+insertValues, rows-1)
+	}
+}
 
 func nullable(r eventlog.Ref) any {
 	if r.IsNone() {
@@ -65,26 +73,14 @@ func (s *Store) insert(v *view, entries []eventlog.Entry, checked bool) error {
 			n++
 			hash = projections.ChainHash(hash, e.JSON())
 			events[i].N, events[i].Hash = n, hash
+			v.tips.took(v.key, e.ID())
 		}
 	}
-	for rest := events; len(rest) > 0; {
-		run := slices.IndexFunc(rest, func(e projections.Event) bool { return e.Entry.IsMove() })
-		var err error
-		rows, query := 1, insertEvent
-		switch {
-		case run == 0:
-			err = s.insertMove(v, last, &rest[0])
-		case run < 0 && len(rest) >= insertRows, run >= insertRows:
-			rows, query = insertRows, insertEvents
-			fallthrough
-		default:
-			err = insertInOne(v.ctx, v.tx, query, rest[:rows])
-		}
-		if err != nil {
+	if put := &v.tips.put; len(events) > 1 || entries[0].IsMove() || !put.add(&events[0]) {
+		if err := s.insertNow(v, last, events); err != nil {
 			return err
 		}
-		last = rest[rows-1].Seq
-		rest = rest[rows:]
+		put.last = events[len(events)-1].Seq
 	}
 	if v.head == nil {
 		return nil
@@ -109,6 +105,30 @@ func (v *view) lastSeq(entries []eventlog.Entry) (seq int64, err error) {
 	return seq, err
 }
 
+// insertNow writes events of one session, whose last one before them has the seq
+// before, and tells them their seqs.
+func (s *Store) insertNow(v *view, before int64, events []projections.Event) error {
+	for len(events) > 0 {
+		run := slices.IndexFunc(events, func(e projections.Event) bool { return e.Entry.IsMove() })
+		var err error
+		switch run {
+		case 0:
+			run, err = 1, s.insertMove(v, before, &events[0])
+		case -1:
+			run = len(events)
+			fallthrough
+		default:
+			err = insertEntries(v.ctx, v.tx, events[:run])
+		}
+		if err != nil {
+			return err
+		}
+		before = events[run-1].Seq
+		events = events[run:]
+	}
+	return nil
+}
+
 // insertMove writes a move of the leaf that is no entry, behind the session's event
 // before.
 func (s *Store) insertMove(v *view, before int64, e *projections.Event) error {
@@ -122,24 +142,32 @@ func (s *Store) insertMove(v *view, before int64, e *projections.Event) error {
 	return err
 }
 
-// insertInOne writes events in one statement, and tells them their seqs.
-func insertInOne(ctx context.Context, tx *projections.Tx, query string, events []projections.Event) error {
-	args := make([]any, 0, insertRows*insertColumns)
-	for _, e := range events {
-		blob, payload, err := projections.Stored(ctx, tx, e.Entry.JSON())
+// insertEntries writes events that are entries in few statements, and tells them
+// their seqs.
+func insertEntries(ctx context.Context, tx *projections.Tx, events []projections.Event) error {
+	for len(events) > 0 {
+		rows := min(1<<(bits.Len(uint(len(events)))-1), insertRows)
+		args := make([]any, 0, insertRows*insertColumns)
+		for _, e := range events[:rows] {
+			blob, payload, err := projections.Stored(ctx, tx, e.Entry.JSON())
+			if err != nil {
+				return err
+			}
+			args = append(args, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Hash, blob, payload)
+		}
+		r, err := tx.Exec(ctx, insertEvents[rows], args...)
 		if err != nil {
 			return err
 		}
-		args = append(args, e.Session, e.N, e.Entry.ID(), nullable(e.Entry.Parent()), string(e.Entry.Type()), e.Entry.Timestamp(), e.Hash, blob, payload)
+		// Nobody else inserts meanwhile, and SQLite counts up by one from the largest (rowid).
+		last, err := r.LastInsertId()
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			events[i].Seq = last - int64(rows-1-i)
+		}
+		events = events[rows:]
 	}
-	r, err := tx.Exec(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	// Nobody else inserts meanwhile, and SQLite counts up by one from the largest (rowid).
-	last, err := r.LastInsertId()
-	for i := range events {
-		events[i].Seq = last - int64(len(events)-1-i)
-	}
-	return err
+	return nil
 }

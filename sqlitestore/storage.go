@@ -172,7 +172,10 @@ func (v *view) Exists(id string) (bool, error) {
 	if v.head != nil && (v.head.HasLeaf(id) || v.tip.N == 0) {
 		return v.head.HasLeaf(id), nil
 	}
-	return v.logView.Exists(id)
+	if v.head == nil {
+		return v.logView.Exists(id)
+	}
+	return v.tips.exists(v, id)
 }
 
 // Taken implements [eventlog.ManyView].

@@ -7,8 +7,8 @@ import (
 )
 
 // tips is what appends know of the database from one transaction to the next: the
-// heads of the sessions that they appended to, and that the branch views have all
-// events. It holds as long as no other connection has written, which SQLite tells
+// heads of the sessions that they appended to, which ids these do not have, and that
+// the branch views have all events. It holds as long as no other connection has written, which SQLite tells
 // (PRAGMA data_version), and no other kind of write came in between in this one. So
 // an append need not read the checkpoint, the end of the log and the head again,
 // and of many that are committed together only the last writes a session's head.
@@ -20,7 +20,9 @@ type tips struct {
 	current  bool  // the branch views have all events, and work
 	unleased bool  // no session has a lease
 	heads    map[int64]*projections.Head
+	gaps     map[int64]gap
 	changed  map[int64]*projections.Head // not written yet
+	put      putOff
 }
 
 // maxTips is how many heads are kept: about a kilobyte each.
@@ -70,8 +72,11 @@ func (t *tips) change(ctx context.Context, tx *projections.Tx, h *projections.He
 	return nil
 }
 
-// write writes the heads that changed.
+// write writes what was put off, and the heads that changed.
 func (t *tips) write(ctx context.Context, tx *projections.Tx) error {
+	if err := t.put.write(ctx, tx); err != nil {
+		return err
+	}
 	for _, h := range t.changed {
 		if err := branchStep(func() error { return h.Write(ctx, tx) }); err != nil {
 			return err

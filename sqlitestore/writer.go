@@ -37,16 +37,19 @@ type writer struct {
 	queue   []*request
 	leading bool // somebody commits now
 	closed  bool
+	crowd   crowd
 	idle    *sync.Cond // signalled when nobody leads any more
 }
 
 // request is one caller's write.
 type request struct {
-	ctx  context.Context
-	run  func(ctx context.Context, tx *projections.Tx) error
-	done chan struct{} // closed when the request is committed or has failed
-	lead chan struct{} // closed when the request is to lead the next commit
-	err  error
+	ctx context.Context
+	run func(ctx context.Context, tx *projections.Tx) error
+	err error
+
+	turn   chan bool // what became of a request that waits: true, it is to lead the next commit; false, it is committed or has failed
+	called bool      // to lead
+	told   bool      // the latter
 
 	alone    bool      // runs by itself, outside of a transaction
 	views    bool      // needs the branch views current, and keeps them so
@@ -69,6 +72,7 @@ func newWriter(ctx context.Context, d *database, o Options) (*writer, error) {
 	// not synced may there cost the whole.
 	full := o.Synchronous == Full && !d.exclusive
 	w := &writer{db: d, wait: o.BusyTimeout, full: full, conn: conn, tx: projections.NewTx(conn)}
+	w.tx.Before(func(ctx context.Context) error { return w.tips.put.write(ctx, w.tx) })
 	w.idle = sync.NewCond(&w.mu)
 	return w, nil
 }
@@ -99,7 +103,6 @@ func (w *writer) do(r *request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r.done, r.lead = make(chan struct{}), make(chan struct{})
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -109,6 +112,8 @@ func (w *writer) do(r *request) error {
 	leads := !w.leading
 	if leads {
 		w.leading = true
+	} else {
+		r.turn = make(chan bool, 1)
 	}
 	w.mu.Unlock()
 	defer func() {
@@ -117,67 +122,87 @@ func (w *writer) do(r *request) error {
 		}
 	}()
 	if !leads {
-		select {
-		case <-r.done:
-			return r.err
-		case <-r.lead:
-		case <-ctx.Done():
-			if w.withdraw(r) {
-				return waited(ctx, &eventlog.Error{Code: eventlog.Busy, Message: "cannot write to " + w.db.path, Err: errNoTurn})
-			}
-			select { // too late: its turn has come
-			case <-r.done:
-				return r.err
-			case <-r.lead:
-			}
+		var err error
+		if leads, err = w.await(r); err != nil {
+			return err
 		}
 	}
-	w.commitNext()
+	if leads {
+		w.commitNext(r)
+	}
 	return r.err
+}
+
+// await waits until the request was carried out, or is to lead the next commit.
+func (w *writer) await(r *request) (leads bool, err error) {
+	select {
+	case leads = <-r.turn:
+	case <-r.ctx.Done():
+		if w.withdraw(r) {
+			return false, waited(r.ctx, &eventlog.Error{Code: eventlog.Busy, Message: "cannot write to " + w.db.path, Err: errNoTurn})
+		}
+		leads = <-r.turn // too late: its turn has come
+	}
+	return leads, nil
 }
 
 // withdraw takes a waiting request back; false when it is being carried out.
 func (w *writer) withdraw(r *request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, q := range w.queue {
-		if q == r {
-			select {
-			case <-r.lead:
-				return false
-			default:
-			}
-			w.queue = append(w.queue[:i], w.queue[i+1:]...)
-			return true
-		}
+	i := slices.Index(w.queue, r)
+	if i < 0 || r.called {
+		return false
 	}
-	return false
+	w.queue = slices.Delete(w.queue, i, i+1)
+	return true
 }
 
-// commitNext commits the requests that wait, the caller's among them, and hands
-// the lead to the next.
-func (w *writer) commitNext() {
+// commitNext commits the requests that wait, the leader among them, and hands the
+// lead to the next.
+func (w *writer) commitNext(leader *request) {
+	w.gather()
 	w.mu.Lock()
 	n := groupSize(w.queue)
-	group := append([]*request(nil), w.queue[:n]...)
+	group := slices.Clone(w.queue[:n])
 	w.queue = w.queue[n:]
 	w.mu.Unlock()
 
 	for _, r := range group {
 		r.setDeadline(w.wait)
 	}
-	w.commit(slices.Clone(group))
+	start := time.Now()
+	rest := w.commit(slices.Clone(group), leader)
 
+	var next *request
 	w.mu.Lock()
+	if len(rest) > 0 {
+		w.queue = slices.Concat(rest, w.queue)
+	}
+	w.crowd.note(group, len(w.queue), time.Since(start))
 	if len(w.queue) > 0 {
-		close(w.queue[0].lead)
+		next = w.queue[0]
+		next.called = true
 	} else {
 		w.leading = false
 		w.idle.Broadcast()
 	}
 	w.mu.Unlock()
 	for _, r := range group {
-		close(r.done)
+		if r != leader && !slices.Contains(rest, r) {
+			r.tell()
+		}
+	}
+	if next != nil {
+		next.turn <- true
+	}
+}
+
+// tell says that the request was carried out or has failed, once.
+func (r *request) tell() {
+	if r.turn != nil && !r.told {
+		r.told = true
+		r.turn <- false
 	}
 }
 
@@ -185,6 +210,9 @@ func (w *writer) commitNext() {
 // it waited for others of this process does not count: they may have had much to
 // write.
 func (r *request) setDeadline(wait time.Duration) {
+	if !r.deadline.IsZero() {
+		return // it waits already
+	}
 	var ok bool
 	if r.deadline, ok = r.ctx.Deadline(); !ok {
 		r.deadline = time.Now().Add(wait)
@@ -207,13 +235,14 @@ func groupSize(queue []*request) int {
 // commit carries a group out in one transaction. If one of several fails, the
 // transaction is undone and run again with each request behind a savepoint, so
 // that a failure is its own and costs the others no sync; if even that cannot be,
-// each is carried out by itself.
-func (w *writer) commit(group []*request) {
+// each is carried out by itself. Where another process has the lock for longer than
+// the leader waits, it gives those that wait on.
+func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	for apart := false; len(group) > 0; {
 		err := w.transact(group, apart)
 		switch {
 		case err == nil:
-			return
+			return nil
 		case errors.Is(err, errWaited):
 			// Another process held the lock until the first of them ran out of time:
 			// nothing has run yet, and the others go on waiting.
@@ -221,21 +250,27 @@ func (w *writer) commit(group []*request) {
 				if r.ctx.Err() == nil && time.Now().Before(r.deadline) {
 					return false
 				}
-				r.err = waited(r.ctx, err)
+				if r.err = waited(r.ctx, err); r != leader {
+					r.tell()
+				}
 				return true
 			})
+			if leader != nil && !slices.Contains(group, leader) {
+				return group
+			}
 		case len(group) == 1:
 			group[0].err = err
-			return
+			return nil
 		case !apart:
 			apart = true
 		default:
 			for i := range group {
-				w.commit(group[i : i+1 : i+1])
+				w.commit(group[i:i+1:i+1], nil)
 			}
-			return
+			return nil
 		}
 	}
+	return nil
 }
 
 // transact runs the group in one transaction; on an error nothing was written.
@@ -288,7 +323,7 @@ func (w *writer) transact(group []*request, apart bool) (err error) {
 // one of the transaction itself.
 func (w *writer) run(group []*request, apart bool) error {
 	ctx, views := context.Background(), false
-	for _, r := range group {
+	for i, r := range group {
 		if err := w.prepareTips(ctx, r, apart); err != nil {
 			return err
 		}
@@ -298,6 +333,7 @@ func (w *writer) run(group []*request, apart bool) error {
 			}
 		}
 		views = r.views // another may have moved the checkpoint
+		w.tips.put.allowed = w.tips.known && i < len(group)-1
 		carryOut := r.carryOut
 		if apart {
 			carryOut = r.carryOutApart

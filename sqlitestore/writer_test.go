@@ -51,7 +51,7 @@ func TestAFailureInAGroupIsItsOwn(t *testing.T) {
 			return nil
 		}})
 	}
-	s.writer.commit(group)
+	s.writer.commit(group, nil)
 	require.Equal(t, 2, begun, "two transactions")
 	require.Equal(t, 4+9, runs, "up to the first failure, and all")
 	for i, r := range group {

@@ -34,9 +34,9 @@ var bounds = map[string]map[Metric]bound{
 	"branch-pages":    {Pages: {2.7, flat}, Allocations: {6.6, flat}},
 	"stream":          {Pages: {0.33, flat}, Allocations: {4, flat}},
 	"fork":            {Pages: {6.2, flat}, Frames: {0.35, flat}, Rows: {1.6, flat}, Allocations: {4.8, flat}},
-	"append":          {Pages: {34, flat}, Frames: {8, flat}, Rows: {3, flat}, Allocations: {320, flat}},
-	"append-at":       {Pages: {65, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {450, flat}, UsageRows: {106, byTime}},
-	"move":            {Pages: {70, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {500, flat}, UsageRows: {76, byTime}},
+	"append":          {Pages: {14, flat}, Frames: {5, flat}, Rows: {3, flat}, Allocations: {180, flat}},
+	"append-at":       {Pages: {45, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {350, flat}, UsageRows: {106, byTime}},
+	"move":            {Pages: {50, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {400, flat}, UsageRows: {76, byTime}},
 	"create":          {Pages: {35, flat}, Frames: {12, flat}, Rows: {4, flat}, Allocations: {210, flat}},
 }
 
