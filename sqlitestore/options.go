@@ -76,7 +76,7 @@ type Options struct {
 	AllowNetworkFS bool
 
 	// Logger gets what an operator wants to know: upgrades, fallbacks, failures.
-	// nil is silent.
+	// nil is silent. A panic of its handler is as if it had said nothing.
 	Logger *slog.Logger
 }
 
@@ -117,5 +117,6 @@ func (o Options) complete() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Logger = slog.New(harmless{o.Logger.Handler()})
 	return o, nil
 }
