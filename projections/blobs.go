@@ -1,9 +1,6 @@
 package projections
 
-import (
-	"context"
-	"crypto/sha256"
-)
+import "context"
 
 // BlobBytes is from how many bytes on a payload is a blob: kept beside the log, once
 // for all forks and copies that have it. Such a text fills many pages of its own
@@ -16,7 +13,7 @@ func Stored(ctx context.Context, tx *Tx, payload string) (blob, inline any, err 
 	if len(payload) < BlobBytes {
 		return nil, payload, nil
 	}
-	hash := sha256.Sum256([]byte(payload))
+	hash := sumOf(nil, payload)
 	var key int64
 	there, err := tx.Row(ctx, "SELECT key FROM blobs WHERE hash = ?", []any{hash[:]}, &key)
 	if err != nil || there {
