@@ -8,10 +8,11 @@ import (
 
 // tips is what appends know of the database from one transaction to the next: the
 // heads of the sessions that they appended to, which ids these do not have, and that
-// the branch views have all events. It holds as long as no other connection has written, which SQLite tells
-// (PRAGMA data_version), and no other kind of write came in between in this one. So
-// an append need not read the checkpoint, the end of the log and the head again,
-// and of many that are committed together only the last writes a session's head.
+// the branch views have all events. It holds as long as no other connection has
+// written, which SQLite tells (PRAGMA data_version), and no other kind of write came
+// in between in this one. So an append need not read the checkpoint, the end of the
+// log and the head again, and of many that are committed together only the last
+// writes a session's head.
 //
 // Only who holds the write gate touches it.
 type tips struct {
